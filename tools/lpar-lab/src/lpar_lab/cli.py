@@ -1,0 +1,453 @@
+"""The `lpar-lab` command."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from hotplug_timer.errors import ExitCode, ToolError
+
+from . import arch, demo, inventory, rootfs, signals
+from .guest import console, lifecycle, qemu, ssh
+from .guest.state import State
+from .kernel import artifact, build, series, source
+from .kernel.artifact import Artifact
+from .paths import Paths
+from .ui import Progress, Say, out
+
+EXIT_CODES = """exit codes:
+  0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
+  4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
+  ended early; 7 time ran out; 130 interrupted; 143 terminated"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, with this project's one-line error format."""
+
+    def error(self, message: str) -> NoReturn:
+        """Write one line and leave with USAGE."""
+        raise ToolError(message, f"see '{self.prog} --help'", ExitCode.USAGE)
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return number
+
+
+def seconds(text: str) -> float:
+    """Read a positive number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return number
+
+
+def parser() -> Parser:
+    """Build the command line."""
+    top = Parser(
+        prog="lpar-lab",
+        description="A POWER10 (or x86-64) guest in QEMU that stands in for an LPAR: kernels, disks, guests.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
+    _add_build_kernel(commands)
+    _add_build_rootfs(commands)
+    _add_up(commands)
+    _add_down(commands)
+    _add_status(commands)
+    _add_ssh(commands)
+    _add_console(commands)
+    _add_inventory(commands)
+    _add_demo(commands)
+    return top
+
+
+def _add(commands: Any, name: str, summary: str, examples: str) -> Parser:
+    added: Parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return added
+
+
+def _arch_option(command: Parser) -> None:
+    command.add_argument(
+        "--arch", choices=sorted(arch.ARCHES), default=arch.PPC64LE.name, help="default: ppc64le"
+    )
+
+
+def _base_option(command: Parser) -> None:
+    command.add_argument(
+        "--base", choices=sorted(source.BASES), default="6.12", help="kernel line, default: 6.12"
+    )
+
+
+def _config_option(command: Parser) -> None:
+    command.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="one more fragment of kernel-patches/configs, such as debug; may be repeated",
+    )
+
+
+def _topology_options(command: Parser) -> None:
+    command.add_argument("--cores", type=positive, default=2, help="cores, default: 2")
+    command.add_argument(
+        "--threads", type=positive, help="threads per core, default: 8 on ppc64le, 2 on x86_64"
+    )
+    command.add_argument("--memory", type=positive, metavar="MB", help="memory in MiB, default: by CPU count")
+    command.add_argument("--accel", choices=qemu.ACCELERATORS, default="tcg", help="default: tcg (emulation)")
+    command.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds to wait for SSH, default: by CPU count"
+    )
+
+
+def _add_build_kernel(commands: Any) -> None:
+    command = _add(
+        commands,
+        "build-kernel",
+        "build a kernel into the cache, or find it there",
+        "  lpar-lab build-kernel --variant stock\n"
+        "  lpar-lab build-kernel --base 6.12 --variant patched --print-artifact\n"
+        "  lpar-lab build-kernel --arch x86_64 --variant patched --config debug",
+    )
+    _arch_option(command)
+    _base_option(command)
+    command.add_argument("--variant", choices=series.VARIANTS, default=series.STOCK, help="default: stock")
+    _config_option(command)
+    command.add_argument(
+        "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
+    )
+    command.add_argument(
+        "--print-artifact",
+        action="store_true",
+        help="print only the path of artifact.json on standard output",
+    )
+    command.set_defaults(run=_build_kernel)
+
+
+def _add_build_rootfs(commands: Any) -> None:
+    command = _add(
+        commands,
+        "build-rootfs",
+        "build the base disk for guests of an architecture, or find it in the cache",
+        "  lpar-lab build-rootfs --arch ppc64le",
+    )
+    _arch_option(command)
+    command.set_defaults(run=_build_rootfs)
+
+
+def _add_up(commands: Any) -> None:
+    command = _add(
+        commands,
+        "up",
+        "start a guest and wait until it answers over SSH",
+        "  lpar-lab up lab1\n"
+        "  lpar-lab up lab1 --cores 8 --threads 8 --variant patched\n"
+        "  lpar-lab up x1 --arch x86_64 --cores 4\n"
+        "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    _arch_option(command)
+    _base_option(command)
+    _topology_options(command)
+    kernel = command.add_mutually_exclusive_group()
+    kernel.add_argument(
+        "--kernel", type=Path, metavar="ARTIFACT_JSON", help="default kernel, as built before"
+    )
+    kernel.add_argument(
+        "--variant", choices=series.VARIANTS, default=series.STOCK, help="default kernel: stock"
+    )
+    _config_option(command)
+    command.add_argument(
+        "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1, default: a free one"
+    )
+    command.add_argument(
+        "--append", default="", metavar="WORDS", help="more words for the kernel's command line"
+    )
+    command.set_defaults(run=_up)
+
+
+def _add_down(commands: Any) -> None:
+    command = _add(
+        commands,
+        "down",
+        "end guests and remove what they kept",
+        "  lpar-lab down lab1\n  lpar-lab down --all",
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="the guest's name")
+    command.add_argument("--all", action="store_true", help="every guest")
+    command.set_defaults(run=_down)
+
+
+def _add_status(commands: Any) -> None:
+    command = _add(
+        commands,
+        "status",
+        "show the guests, and what their consoles say",
+        "  lpar-lab status\n  lpar-lab status --json",
+    )
+    command.add_argument("--json", action="store_true", help="a JSON list on standard output")
+    command.set_defaults(run=_status)
+
+
+def _add_ssh(commands: Any) -> None:
+    command = _add(
+        commands,
+        "ssh",
+        "log in to a guest, or run a command there",
+        "  lpar-lab ssh lab1\n  lpar-lab ssh lab1 -- ppc64_cpu --smt",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.add_argument("remote", metavar="CMD", nargs="*", help="command and arguments, after --")
+    command.set_defaults(run=_ssh)
+
+
+def _add_console(commands: Any) -> None:
+    command = _add(
+        commands,
+        "console",
+        "print what a guest wrote to its console",
+        "  lpar-lab console lab1\n  lpar-lab console lab1 --follow",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.add_argument(
+        "--follow", action="store_true", help="go on printing until the guest ends or Ctrl-C"
+    )
+    command.set_defaults(run=_console)
+
+
+def _add_inventory(commands: Any) -> None:
+    command = _add(
+        commands,
+        "inventory",
+        "write the Ansible inventory of running guests and print its path",
+        '  ansible -i "$(lpar-lab inventory)" smt_hosts -m ping',
+    )
+    command.set_defaults(run=_inventory)
+
+
+def _add_demo(commands: Any) -> None:
+    command = _add(
+        commands,
+        "demo",
+        "build, boot, measure stock against patched, and report",
+        "  lpar-lab demo\n  lpar-lab demo --cores 8 --iterations 10 --output-dir results/64-cpus",
+    )
+    _arch_option(command)
+    _base_option(command)
+    _topology_options(command)
+    _config_option(command)
+    command.add_argument(
+        "--iterations", type=positive, default=5, help="timed iterations per block, default: 5"
+    )
+    command.add_argument(
+        "--output-dir", type=Path, default=Path("results/demo"), metavar="DIR", help="default: results/demo"
+    )
+    command.set_defaults(run=_demo)
+
+
+def _threads(arguments: argparse.Namespace) -> int:
+    wanted: int | None = arguments.threads
+    return wanted or max(qemu.THREADS[arguments.arch])
+
+
+def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    built = build_variant(arguments, arguments.variant, paths, say)
+    if arguments.print_artifact:
+        out(str(built.file))
+    else:
+        out(f"{built.release}  {built.image}")
+    return ExitCode.OK
+
+
+def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:
+    """Build (or find) one variant with the architecture, base and fragments the arguments name."""
+    wanted = arch.by_name(arguments.arch)
+    from_source = source.obtain(arguments.base, paths, say)
+    job = build.plan(wanted, from_source, variant, arguments.config, paths)
+    return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    out(str(rootfs.build(arch.by_name(arguments.arch), paths, say).image))
+    return ExitCode.OK
+
+
+def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    request = lifecycle.Request(
+        name=arguments.name,
+        arch=arch.by_name(arguments.arch),
+        cores=arguments.cores,
+        threads=_threads(arguments),
+        memory=arguments.memory,
+        accel=arguments.accel,
+        ssh_port=arguments.ssh_port,
+        timeout=arguments.timeout,
+        append=arguments.append,
+    )
+    lifecycle.check_request(request)
+    lifecycle.refuse_if_running(request.name, paths)
+    if arguments.ssh_port:
+        ssh.choose_port(arguments.ssh_port)
+    kernel = _chosen_kernel(arguments, paths, say)
+    disk = rootfs.build(request.arch, paths, say)
+    lifecycle.up(request, kernel, disk, paths, say)
+    return ExitCode.OK
+
+
+def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Artifact:
+    if arguments.kernel is None:
+        return build_variant(arguments, arguments.variant, paths, say)
+    kernel = artifact.load(arguments.kernel)
+    if kernel.arch != arguments.arch:
+        raise ToolError(
+            f"{arguments.kernel} is a kernel for {kernel.arch}", f"use --arch {kernel.arch}", ExitCode.USAGE
+        )
+    return kernel
+
+
+def _down(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if bool(arguments.name) == arguments.all:
+        raise ToolError("which guest?", "give a NAME, or --all", ExitCode.USAGE)
+    names = lifecycle.folders(paths) if arguments.all else [arguments.name]
+    for name in names:
+        existed = lifecycle.down(name, paths, say)
+        say(f"guest '{name}' is {'down' if existed else 'not there'}")
+    return ExitCode.OK
+
+
+def _status(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    rows = [status_of(folder, guest) for folder, guest in lifecycle.known(paths)]
+    if arguments.json:
+        out(json.dumps(rows, indent=2))
+        return ExitCode.OK
+    if not rows:
+        out("no guests")
+    for row in rows:
+        out(
+            f"{row['name']:<16} {row['state']:<10} {row['arch']:<8} {row['cpus']:>5} CPUs  "
+            f"port {row['ssh_port']:<6} console {row['console']['verdict']:<8} {row['release']}"
+        )
+    return ExitCode.OK
+
+
+def status_of(folder: Path, guest: State) -> dict[str, Any]:
+    """Describe one guest: its state file, QEMU's run state, and the console's verdict and findings."""
+    verdict = console.classify_file(folder / qemu.CONSOLE_LOG)
+    alive = lifecycle.is_running(guest)
+    fields = {key: value for key, value in asdict(guest).items() if key not in ("start_ticks",)}
+    return fields | {
+        "cpus": guest.cores * guest.threads,
+        "state": lifecycle.machine_status(folder) if alive else "gone",
+        "folder": str(folder),
+        "console": {
+            "log": str(folder / qemu.CONSOLE_LOG),
+            "verdict": verdict.severity.label,
+            "findings": [
+                {"line": found.line, "name": found.name, "severity": found.severity.label, "text": found.text}
+                for found in verdict.findings
+            ],
+        },
+    }
+
+
+def _ssh(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    folder, guest = lifecycle.require_running(arguments.name, paths)
+    command = ssh.command(folder, guest.ssh_port, batch=False)
+    if arguments.remote:
+        command += ["--", *arguments.remote]
+    os.execvp(command[0], command)  # noqa: S606 - never a shell, here as everywhere
+
+
+def _console(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    folder, guest = lifecycle.require_running(arguments.name, paths)
+    with (folder / qemu.CONSOLE_LOG).open("rb") as log:
+        while True:
+            alive = lifecycle.is_running(guest)
+            sys.stdout.buffer.write(log.read())
+            sys.stdout.buffer.flush()
+            if not arguments.follow or not alive:
+                return ExitCode.OK
+            time.sleep(0.3)
+
+
+def _inventory(_arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    out(str(inventory.refresh(paths)))
+    return ExitCode.OK
+
+
+def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    return demo.run(
+        demo.Settings(
+            arch=arch.by_name(arguments.arch),
+            base=arguments.base,
+            cores=arguments.cores,
+            threads=_threads(arguments),
+            memory=arguments.memory,
+            accel=arguments.accel,
+            timeout=arguments.timeout,
+            topics=tuple(arguments.config),
+            iterations=arguments.iterations,
+            output=arguments.output_dir.absolute(),
+        ),
+        paths,
+        say,
+    )
+
+
+def _complain(message: str) -> None:
+    sys.stderr.write(f"lpar-lab: error: {' '.join(message.split())}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; every foreseeable fault ends in one line and its exit code."""
+    signals.install()
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.run(arguments, Paths.from_environment(), Progress())
+        return code
+    except ToolError as error:
+        _complain(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        _complain("interrupted; nothing was left running")
+        return ExitCode.INTERRUPTED
+    except signals.Terminated:
+        _complain("terminated; nothing was left running")
+        return ExitCode.TERMINATED
+    except BrokenPipeError:
+        # The reader of our output has gone; Python must not complain about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except OSError as error:
+        return _environment_fault(error)
+
+
+def _environment_fault(error: OSError) -> int:
+    """Say what the operating system refused; a full disk has its own next step."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    hint = "free some space or move the cache with XDG_CACHE_HOME" if full else "check permissions and space"
+    where = f"{error.filename}: " if error.filename else ""
+    _complain(f"{where}{error.strerror or error}; {hint}")
+    return ExitCode.ENVIRONMENT

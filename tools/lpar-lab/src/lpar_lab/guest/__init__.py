@@ -1,0 +1,1 @@
+"""Guests: QEMU, its console, its identity, and its life from up to down."""

@@ -1,0 +1,111 @@
+"""The QEMU command line of a guest: pure, so that a golden file can hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotplug_timer.errors import ExitCode, ToolError
+
+from ..arch import PPC64LE, Arch
+
+ACCELERATORS = ("tcg", "kvm")
+MAX_CPUS = {"ppc64le": 2048, "x86_64": 288}
+THREADS = {"ppc64le": (1, 2, 4, 8), "x86_64": (1, 2)}
+
+CONSOLE_LOG = "console.log"
+CONSOLE_SOCKET = "console.sock"
+QMP_SOCKET = "qmp.sock"
+OVERLAY = "overlay.qcow2"
+SEED = "seed.tar"
+
+PSERIES_TCG = "pseries,x-vof=on,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,cap-ccf-assist=off"
+"""x-vof skips the firmware's own start-up; the capabilities are Spectre counter-measures TCG has not."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a guest is made of. Memory in MiB."""
+
+    name: str
+    arch: Arch
+    cores: int
+    threads: int
+    memory: int
+    accel: str
+    ssh_port: int
+    kernel: Path
+    command_line: str
+
+    @property
+    def cpus(self) -> int:
+        """Logical CPUs with every thread online."""
+        return self.cores * self.threads
+
+
+def default_memory(cpus: int) -> int:
+    """Memory in MiB that boots `cpus` CPUs: per-CPU areas, one kexec image, some user space."""
+    return 2048 + 16 * max(0, cpus - 16)
+
+
+def check(arch: Arch, cores: int, threads: int, accel: str) -> None:
+    """Raise ToolError (USAGE) for a topology or accelerator QEMU cannot give this architecture."""
+    if threads not in THREADS[arch.name]:
+        allowed = ", ".join(map(str, THREADS[arch.name]))
+        raise ToolError(
+            f"{threads} threads per core on {arch.name}", f"choose one of {allowed}", ExitCode.USAGE
+        )
+    if cores < 1 or cores * threads > MAX_CPUS[arch.name]:
+        raise ToolError(
+            f"{cores} cores of {threads} threads on {arch.name}",
+            f"ask for 1 to {MAX_CPUS[arch.name]} CPUs",
+            ExitCode.USAGE,
+        )
+    if accel == "kvm" and not arch.native:
+        raise ToolError(f"KVM cannot run {arch.name} on this machine", "use --accel tcg", ExitCode.USAGE)
+
+
+def kernel_command_line(arch: Arch, extra: str = "") -> str:
+    """Return the command line of the default kernel: quiet enough to be quick, loud enough for a verdict."""
+    words = ["root=/dev/vda", "rw", f"console={arch.console}", "panic=10", "loglevel=6", "net.ifnames=0"]
+    return " ".join([*words, *extra.split()])
+
+
+def command(machine: Machine) -> list[str]:
+    """Return QEMU's arguments. File names are relative: QEMU is started in the guest's folder.
+
+    Relative names also keep socket paths under the 108 bytes a Unix socket may have.
+    """
+    return [
+        machine.arch.qemu,
+        *("-name", f"lpar-lab-{machine.name}"),
+        *("-nodefaults", "-no-user-config", "-display", "none"),
+        *_machine(machine),
+        *("-smp", f"{machine.cpus},sockets=1,cores={machine.cores},threads={machine.threads}"),
+        *("-m", str(machine.memory)),
+        *("-kernel", str(machine.kernel)),
+        *("-append", machine.command_line),
+        *("-drive", f"file={OVERLAY},format=qcow2,if=none,id=root,cache=unsafe,discard=unmap"),
+        *("-device", "virtio-blk-pci,drive=root,serial=lab-root"),
+        *("-drive", f"file={SEED},format=raw,if=none,id=seed,read-only=on"),
+        *("-device", "virtio-blk-pci,drive=seed,serial=lab-seed"),
+        *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{machine.ssh_port}-:22"),
+        *("-device", "virtio-net-pci,netdev=net,romfile="),
+        *("-object", "rng-random,id=rng,filename=/dev/urandom"),
+        *("-device", "virtio-rng-pci,rng=rng"),
+        *("-chardev", f"socket,id=console,path={CONSOLE_SOCKET},server=on,wait=off,logfile={CONSOLE_LOG}"),
+        *("-serial", "chardev:console"),
+        *("-chardev", f"socket,id=qmp,path={QMP_SOCKET},server=on,wait=off"),
+        *("-mon", "chardev=qmp,mode=control"),
+    ]
+
+
+def _machine(machine: Machine) -> list[str]:
+    tcg = machine.accel == "tcg"
+    if machine.arch is PPC64LE:
+        model = PSERIES_TCG if tcg else "pseries"
+        cpu = "power10" if tcg else "host"
+    else:
+        model = "q35"
+        cpu = "max" if tcg else "host"
+    return ["-M", model, "-accel", machine.accel, "-cpu", cpu]

@@ -1,0 +1,1 @@
+"""Kernels: source, series, configuration, build and the artefact that comes out."""

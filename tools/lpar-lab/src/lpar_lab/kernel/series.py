@@ -1,0 +1,76 @@
+"""A series: the ordered patches of one base, as listed in kernel-patches/<base>/series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from hotplug_timer.errors import ExitCode, ToolError
+
+STOCK = "stock"
+PATCHED = "patched"
+VARIANTS = (STOCK, PATCHED)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One patch file in mail format."""
+
+    name: str
+    path: Path
+    content: bytes
+
+
+def parse(text: str, where: str = "series") -> list[str]:
+    """Return the patch names listed in `text`: one a line, `#` starts a comment.
+
+    Raises ToolError (INPUT) for a name listed twice or one that leaves the folder.
+    """
+    names: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        name = line.split("#", 1)[0].strip()
+        if not name:
+            continue
+        if name in names:
+            raise ToolError(f"{where}:{number}: '{name}' is listed twice", "list it once", ExitCode.INPUT)
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or len(name.split()) > 1:
+            raise ToolError(
+                f"{where}:{number}: '{name}' is not the name of a patch beside the series file",
+                "list one file name a line",
+                ExitCode.INPUT,
+            )
+        names.append(name)
+    return names
+
+
+def load(patches: Path, base: str, variant: str) -> list[Patch]:
+    """Read the patches of `variant` for `base`, in series order; stock has none.
+
+    Raises ToolError: USAGE for an unknown variant, INPUT for a missing series or patch.
+    """
+    if variant == STOCK:
+        return []
+    if variant != PATCHED:
+        raise ToolError(
+            f"unknown variant '{variant}'", f"choose one of {', '.join(VARIANTS)}", ExitCode.USAGE
+        )
+    folder = patches / base
+    listing = folder / "series"
+    try:
+        names = parse(listing.read_text(), str(listing))
+    except OSError as error:
+        raise ToolError(f"cannot read {listing}: {error.strerror}", "check --base", ExitCode.INPUT) from error
+    if not names:
+        raise ToolError(f"{listing} lists no patch", "list the series there", ExitCode.INPUT)
+    return [_read(folder, name, listing) for name in names]
+
+
+def _read(folder: Path, name: str, listing: Path) -> Patch:
+    path = folder / name
+    try:
+        return Patch(name, path, path.read_bytes())
+    except OSError as error:
+        raise ToolError(
+            f"cannot read {path}: {error.strerror}", f"correct {listing}", ExitCode.INPUT
+        ) from error

@@ -1,0 +1,302 @@
+"""The base disk: Debian with systemd, SSH and the tools, as a raw ext4 image without partitions."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hotplug_timer.errors import ExitCode, ToolError
+
+from . import debian, lock, preflight, process, scratch
+from .arch import PPC64LE, Arch
+from .debian import Suite
+from .paths import Paths
+from .ui import Say, once_every
+
+RECIPE = 1
+"""Raise it when build() changes what it makes from the same inputs."""
+SUITE = "trixie"
+SUITES = (Suite(debian.MAIN, SUITE),)
+"""The release with its point updates. A guest is thrown away and listens on the loopback only, so one
+consistent archive is worth more here than the latest fixes from a second one."""
+SIZE = "2G"
+UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
+"""Fixed, so that the same tree gives the same image."""
+OVERLAY = Path(__file__).parent / "data" / "rootfs"
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+
+PACKAGES = (
+    "dbus",
+    "ethtool",
+    "iproute2",
+    "kexec-tools",
+    "kmod",
+    "less",
+    "openssh-server",
+    "procps",
+    "psmisc",
+    "python3",
+    "rsync",
+    "systemd-sysv",
+    "trace-cmd",
+    "udev",
+    "util-linux-extra",
+)
+ARCH_PACKAGES = {PPC64LE.name: ("powerpc-utils",)}
+
+SEED_UNIT = "etc/systemd/system/lpar-lab-seed.service"
+ENABLED = {
+    "etc/systemd/system/multi-user.target.wants/systemd-networkd.service": "systemd-networkd.service",
+    "etc/systemd/system/ssh.service.requires/lpar-lab-seed.service": f"/{SEED_UNIT}",
+}
+"""Links that enable a unit: path to target."""
+ENABLED_TARGET_ROOT = "/usr/lib/systemd/system"
+MASKED = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "kdump-tools.service",
+    "ldconfig.service",
+    "systemd-firstboot.service",
+    "systemd-networkd-wait-online.service",
+    "systemd-pstore.service",
+    "systemd-timesyncd.service",
+    "systemd-update-done.service",
+    "tmp.mount",
+)
+"""Units a measuring guest does not need: they only cost boot time or disturb a timed run."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A finished base disk. `image` is a raw ext4 image; never open it for writing."""
+
+    arch: str
+    key: str
+    image: Path
+
+
+def packages(arch: Arch) -> tuple[str, ...]:
+    """Return the packages asked for, dependencies not counted."""
+    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()))
+
+
+def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
+    """Read the files laid over the packages' own, by path inside the guest."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def links() -> dict[str, str]:
+    """Return the links laid over the packages' own: path inside the guest to target."""
+    enabled = {
+        path: target if target.startswith("/") else f"{ENABLED_TARGET_ROOT}/{target}"
+        for path, target in ENABLED.items()
+    }
+    return enabled | {f"etc/systemd/system/{unit}": "/dev/null" for unit in MASKED}
+
+
+def overlay_tar(files: dict[str, bytes], symlinks: dict[str, str]) -> bytes:
+    """Pack files (0644, root) and links, with their folders, into a tar that depends on nothing else."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        folders = {p.as_posix() for path in (*files, *symlinks) for p in Path(path).parents if p.name}
+        for folder in sorted(folders):
+            info = tarfile.TarInfo(folder)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+        for path, content in sorted(files.items()):
+            info = tarfile.TarInfo(path)
+            info.size, info.mode = len(content), 0o644
+            tar.addfile(info, io.BytesIO(content))
+        for path, target in sorted(symlinks.items()):
+            info = tarfile.TarInfo(path)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return buffer.getvalue()
+
+
+def cache_key(arch: Arch) -> str:
+    """Hash everything this project decides about the disk. Package versions are the archive's, not ours."""
+    files = {path: hashlib.sha256(content).hexdigest() for path, content in overlay_files().items()}
+    recipe = {
+        "recipe": RECIPE,
+        "arch": arch.debian,
+        "suites": [asdict(suite) for suite in SUITES],
+        "packages": packages(arch),
+        "size": SIZE,
+        "files": files,
+        "links": links(),
+    }
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+
+def ensure_foreign_programs_run(arch: Arch, binfmt: Path = BINFMT) -> None:
+    """Make the kernel run `arch`'s programs through QEMU user mode, which installing packages needs.
+
+    Mounts binfmt_misc and enables the handler when this process may.
+    Raises ToolError (ENVIRONMENT) with the command to run when it may not or cannot.
+    """
+    if arch.native:
+        return
+    preflight.require(
+        [
+            preflight.Need("update-binfmts", "binfmt-support"),
+            preflight.Need(f"qemu-{arch.name}-static", "qemu-user-static"),
+        ]
+    )
+    handler = binfmt / arch.binfmt
+    if _enabled(handler):
+        return
+    if os.geteuid() == 0:
+        if not (binfmt / "register").exists():
+            process.run(["mount", "-t", "binfmt_misc", "binfmt_misc", binfmt])
+        process.run([preflight.which("update-binfmts") or "update-binfmts", "--enable", arch.binfmt])
+    if not _enabled(handler):
+        raise ToolError(
+            f"this machine does not run {arch.name} programs ({handler} is not enabled)",
+            f"as root: mount -t binfmt_misc binfmt_misc {binfmt}; update-binfmts --enable {arch.binfmt}",
+        )
+
+
+def _enabled(handler: Path) -> bool:
+    try:
+        return handler.read_text().startswith("enabled")
+    except OSError:
+        return False
+
+
+def find(arch: Arch, paths: Paths) -> Disk | None:
+    """Return the cached base disk for the present recipe, or None."""
+    key = cache_key(arch)
+    image = paths.rootfs / f"{arch.name}-{key[:16]}" / "disk.img"
+    return Disk(arch.name, key, image) if image.exists() else None
+
+
+def build(arch: Arch, paths: Paths, say: Say) -> Disk:
+    """Return the base disk for `arch`, building it when the cache has none.
+
+    Raises ToolError (ENVIRONMENT): missing tools, no network, foreign programs do not run, disk full.
+    """
+    cached = find(arch, paths)
+    if cached:
+        return cached
+    preflight.require(_needs())
+    ensure_foreign_programs_run(arch)
+    scratch.need_space(paths.cache, 5, "building a root file system")
+    with lock.held(paths.locks / f"rootfs-{arch.name}.lock", say, f"the {arch.name} root file system"):
+        cached = find(arch, paths)
+        if cached:
+            return cached
+        with scratch.folder(paths.scratch, "rootfs") as work:
+            return _build(arch, paths, work, say)
+
+
+def _needs() -> tuple[preflight.Need, ...]:
+    return (
+        preflight.ROOTFS if os.geteuid() == 0 else (*preflight.ROOTFS, preflight.Need("fakeroot", "fakeroot"))
+    )
+
+
+def _build(arch: Arch, paths: Paths, work: Path, say: Say) -> Disk:
+    (work / "tmp").mkdir()
+    overlay = work / "overlay.tar"
+    overlay.write_bytes(overlay_tar(overlay_files(), links()))
+    root_tar = work / "root.tar"
+    say(f"root file system for {arch.name}: installing Debian {SUITE}")
+    _bootstrap(arch, overlay, root_tar, work, say)
+    finished = work / "finished"
+    finished.mkdir()
+    say(f"root file system for {arch.name}: writing the disk image")
+    _pack(root_tar, finished / "disk.img", work)
+    key = cache_key(arch)
+    (finished / "disk.json").write_text(
+        json.dumps({"arch": arch.name, "suite": SUITE, "key": key}, indent=2) + "\n"
+    )
+    target = paths.rootfs / f"{arch.name}-{key[:16]}"
+    scratch.publish(finished, target)
+    return Disk(arch.name, key, target / "disk.img")
+
+
+def _bootstrap(arch: Arch, overlay: Path, root_tar: Path, work: Path, say: Say) -> None:
+    """Install the packages and the overlay into a tar file."""
+    log = work / "mmdebstrap.log"
+    lines = debian.source_lines(SUITES, debian.mirrors())
+    slow = once_every(15, say)
+    result = process.run(
+        [
+            "mmdebstrap",
+            "--variant=minbase",
+            # ensure_foreign_programs_run() has checked it, and says what to do.
+            "--skip=check/qemu",
+            f"--architectures={arch.debian}",
+            f"--include={','.join(packages(arch))}",
+            f"--keyring={debian.KEYRING}",
+            '--aptopt=APT::Sandbox::User "root"',
+            '--aptopt=Acquire::Retries "2"',
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            f"--customize-hook=tar-in {overlay} /",
+            '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*',
+            '--customize-hook=: > "$1"/etc/machine-id',
+            SUITE,
+            root_tar,
+            "-",
+        ],
+        log=log,
+        env={**os.environ, "TMPDIR": str(work / "tmp")},
+        stdin="".join(line + "\n" for line in lines).encode(),
+        tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
+    )
+    if result.returncode != 0:
+        errors = [line for line in _tail(log).splitlines() if line.startswith("E:")]
+        why = errors[0] if errors else process.last_line(_tail(log))
+        raise ToolError(
+            f"mmdebstrap could not install Debian {SUITE} for {arch.debian}: {why}",
+            "check the network and the free disk space, then try again",
+            ExitCode.ENVIRONMENT,
+        )
+
+
+def _tail(log: Path, size: int = 16384) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - size))
+        return stream.read().decode(errors="replace")
+
+
+def _pack(root_tar: Path, image: Path, work: Path) -> None:
+    """Turn the tar file into an ext4 image. Without root, fakeroot keeps the owners straight."""
+    tree = work / "tree"
+    tree.mkdir()
+    state = work / "fakeroot"
+    root = os.geteuid() == 0
+    first: list[str | Path] = [] if root else ["fakeroot", "-s", state, "--"]
+    then: list[str | Path] = [] if root else ["fakeroot", "-i", state, "--"]
+    _must([*first, "tar", "-x", "--numeric-owner", "--exclude=./dev/*", "-f", root_tar, "-C", tree])
+    mke2fs = preflight.which("mke2fs") or "mke2fs"
+    options = ["-q", "-t", "ext4", "-L", "lpar-lab", "-U", UUID, "-E", "root_owner=0:0", "-m", "0"]
+    _must([*then, mke2fs, *options, "-d", tree, image, SIZE])
+
+
+def _must(command: Iterable[str | Path]) -> None:
+    words = list(command)
+    result = process.run(words)
+    if result.returncode != 0:
+        raise ToolError(
+            f"{words[0]} failed: {process.last_line(result.output)}",
+            "check the free disk space, then try again",
+            ExitCode.ENVIRONMENT,
+        )
