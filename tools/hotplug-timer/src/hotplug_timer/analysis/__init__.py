@@ -1,0 +1,1 @@
+"""The controller's part: reading results, comparing variants, reporting."""

@@ -1,0 +1,1 @@
+"""The result file's JSON Schema, as package data."""

@@ -1,0 +1,1 @@
+"""The part that runs on the measured host: standard library only, Python 3.9 and later."""
