@@ -1,0 +1,23 @@
+# Every target is one line that calls a tool; `make` alone lists them.
+PYTEST = .venv/bin/python -m pytest
+
+help:        ## list the targets
+	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
+	.venv/bin/lpar-lab demo
+test: setup  ## all tests: unit, kernel builds, guests in QEMU
+	$(PYTEST)
+test-quick: setup-python  ## unit tests and linters only: no kernel, no guest
+	$(PYTEST) -m "not kernel and not lab"
+lint: setup-python  ## the linters only
+	$(PYTEST) tests/lint
+lock:        ## update the locked Python packages (needs uv)
+	tools/setup/lock.sh
+setup:       ## install what building and booting needs
+	tools/setup/setup.sh lab
+setup-python:  ## install what the unit tests need
+	tools/setup/setup.sh python
+clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
+	rm -rf results .venv
+
+.PHONY: help demo test test-quick lint lock setup setup-python clean

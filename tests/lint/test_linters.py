@@ -1,0 +1,69 @@
+"""Every linter, wired once: a finding is a failed test that shows the linter's own output."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+def tracked(*patterns: str) -> list[str]:
+    """Files git tracks or would track, by pattern, relative to the root."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return [name for name in listing.split("\0") if name and (ROOT / name).is_file()]
+
+
+def shell_scripts() -> list[str]:
+    """Every file that a shell runs, by its ending or its first line."""
+    scripts = []
+    for name in tracked():
+        with (ROOT / name).open("rb") as file:
+            first = file.readline(80)
+        if name.endswith(".sh") or (first.startswith(b"#!") and b"sh" in first.split(b"/")[-1].split()[-1]):
+            scripts.append(name)
+    return scripts
+
+
+LINTERS = {
+    "ruff": lambda: ["ruff", "check", "."],
+    "ruff-format": lambda: ["ruff", "format", "--check", "."],
+    "mypy": lambda: ["mypy"],
+    "yamllint": lambda: ["yamllint", "--strict", *tracked("*.yml", "*.yaml")],
+    "codespell": lambda: ["codespell"],
+    "shellcheck": lambda: ["shellcheck", "--severity=style", *shell_scripts()],
+}
+
+
+def run(arguments: list[str], cwd: Path = ROOT) -> None:
+    """Run a linter of this environment and show what it found when it found something."""
+    program = BIN / arguments[0]
+    assert shutil.which(str(program)), f"{arguments[0]} is not in the environment; run tools/setup/setup.sh"
+    done = subprocess.run([str(program), *arguments[1:]], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(arguments[:3])}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.parametrize("name", LINTERS)
+def test_linter(name: str) -> None:
+    run(LINTERS[name]())
+
+
+def test_linters_are_given_files() -> None:
+    """A linter that is handed nothing passes; make sure that it is handed what it is for."""
+    assert "tools/setup/setup.sh" in shell_scripts()
+    assert ".ci/run" in shell_scripts()
+    assert tracked("*.yml")
+
+
+@pytest.mark.timeout(300)
+def test_ansible_lint() -> None:
+    run(["ansible-lint", "--offline", "--profile", "production", "--strict"])
