@@ -11,7 +11,7 @@ from pathlib import Path
 
 PATTERNS = Path(__file__).parent.parent / "data" / "console-patterns.toml"
 STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\](?:\[\s*[TC]\d+\])? ")
-ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07|[()][A-Z0-9]|[=>])")
+ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()][A-Z0-9]|[@-Z\\-_=>0-9])")
 
 
 class Severity(IntEnum):
@@ -64,8 +64,9 @@ class Verdict:
 
     @property
     def cause(self) -> Finding | None:
-        """The first finding of the worst severity: what began it."""
-        return next((f for f in self.findings if f.severity == self.severity), None)
+        """What began it: the first oops or panic when there is one, else the first finding."""
+        bad = (finding for finding in self.findings if finding.severity >= Severity.OOPS)
+        return next(bad, self.findings[0] if self.findings else None)
 
 
 def load_rules(path: Path = PATTERNS) -> Rules:
