@@ -141,6 +141,10 @@ def p_value_two_sided(baseline: Floats, variant: Floats) -> float:
     if math.comb(len(baseline) + len(variant), len(baseline)) > MAX_ARRANGEMENTS:
         return float(stats.mannwhitneyu(baseline, variant, method="asymptotic").pvalue)
     ranks = stats.rankdata(np.concatenate((baseline, variant)))
+    if min(len(baseline), len(variant)) == 1:
+        # scipy permutes two or more; a single value against the rest is its rank among them.
+        alone = ranks[0] if len(baseline) == 1 else ranks[-1]
+        return float(min(1.0, 2 * min((ranks <= alone).mean(), (ranks >= alone).mean())))
     result = stats.permutation_test(
         (ranks[: len(baseline)], ranks[len(baseline) :]),
         _mean_difference,

@@ -253,10 +253,17 @@ class Runner:
         expected = self.topology.expected_online(threads, self.saved.online)
         if read_online(self.fs) == expected:
             return
-        result = self.driver.switch(threads, per_core, self.settings.timeout_s, self.stop)
-        if result.aborted:
-            return
-        error = result.error or describe_difference(expected, read_online(self.fs))
+        # Asking smt/control for the level it is at does nothing, even when a CPU was taken offline by
+        # hand; from another level every thread comes.
+        detour = 1 if threads > 1 else per_core
+        for level in (threads, detour, threads):
+            result = self.driver.switch(level, per_core, self.settings.timeout_s, self.stop)
+            if self.stop.requested:
+                return
+            difference_left = describe_difference(expected, read_online(self.fs))
+            if result.error is not None or difference_left is None:
+                break
+        error = result.error or difference_left
         if error is not None:
             raise _operation_error(step, result, f"preparing {threads} threads per core: {error}")
         self.stop.sleep(self.settings.settle_s)

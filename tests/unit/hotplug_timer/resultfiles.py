@@ -1,0 +1,110 @@
+"""Result files made up for tests, valid unless a test bends them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+STOCK_COUNTS = {"synchronize_rcu": 29, "stop_machine": 14, "domain_rebuild": 14}
+
+
+def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host: object) -> Record:
+    return {
+        "record": "run",
+        "schema": "hotplug-timer/1",
+        "run_id": run_id,
+        "label": label,
+        "started": f"2026-11-20T08:{minute:02d}:00.000Z",
+        "tool_version": "0.1.0",
+        "host": {
+            "hostname": "lpar1",
+            "machine": "ppc64le",
+            "kernel_release": f"6.12.117-{label}-1a2b3c4d",
+            "kernel_version": "#1 SMP",
+            "boot_id": f"boot-{run_id}",
+            "cmdline": f"smt_ab.variant={label}",
+            "boot_method": "kexec",
+            "emulated": True,
+            "cpu_model": "POWER10",
+            **host,
+        },
+        "topology": {
+            "possible": "0-15",
+            "present": "0-15",
+            "online": "0-15",
+            "cores": 2,
+            "threads_per_core": 8,
+        },
+        "smt": {"control": "on", "active": "1"},
+        "rcu": {"rcu_expedited": "0"},
+        "settings": {
+            "operations": ["smt=off", "smt=on"],
+            "iterations": 3,
+            "count_iterations": 1,
+            "warmup": 0,
+            "settle_s": 1.0,
+            "timeout_s": 7200.0,
+            "via": "auto",
+        },
+    }
+
+
+def iteration(run_id: str, index: int, operation: str, seconds: float | None, **changes: object) -> Record:
+    before, after = ("0-15", "0,8") if operation == "smt=off" else ("0,8", "0-15")
+    return {
+        "record": "iteration",
+        "run_id": run_id,
+        "index": index,
+        "operation": operation,
+        "phase": "timed" if seconds is not None else "counted",
+        "path": "smt/control",
+        "driver": "ppc64_cpu",
+        "started": "2026-11-20T08:00:01.000Z",
+        "seconds": seconds,
+        "cpus_before": before,
+        "cpus_after": after,
+        "cpus_expected": after,
+        "status": "ok",
+        "error": None,
+        "counts": None if seconds is not None else dict(STOCK_COUNTS),
+        "counter": None if seconds is not None else "function_profile",
+        **changes,
+    }
+
+
+def end(run_id: str, **changes: object) -> Record:
+    return {
+        "record": "end",
+        "run_id": run_id,
+        "finished": "2026-11-20T08:59:00.000Z",
+        "outcome": "complete",
+        "smt_restored": True,
+        **changes,
+    }
+
+
+def records(
+    run_id: str,
+    label: str,
+    off: Sequence[float],
+    on: Sequence[float] = (),
+    *,
+    minute: int = 0,
+    counts: dict[str, int] | None = None,
+    **host: object,
+) -> list[Record]:
+    """Return a whole run: timed iterations, and a counted one when COUNTS are given."""
+    lines = [run_record(run_id, label, minute, **host)]
+    lines += [iteration(run_id, at, "smt=off", seconds) for at, seconds in enumerate(off, 1)]
+    lines += [iteration(run_id, at, "smt=on", seconds) for at, seconds in enumerate(on, 1)]
+    if counts is not None:
+        lines.append(iteration(run_id, 1, "smt=off", None, counts=counts))
+    return [*lines, end(run_id)]
+
+
+def write(path: Path, lines: Sequence[Record], tail: str = "") -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + tail)
+    return path

@@ -1,0 +1,105 @@
+import ast
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from fakehost import FakeHost
+
+import hotplug_timer
+from hotplug_timer import bundle
+from hotplug_timer.errors import ExitCode, ToolError
+
+TARGET = sorted(
+    [bundle.PACKAGE / "errors.py", bundle.PACKAGE / "__init__.py", *(bundle.PACKAGE / "target").glob("*.py")]
+)
+ROOT = Path(__file__).parents[3]
+
+
+def old_python() -> str | None:
+    """Return a Python 3.9 that starts: a pyenv shim on PATH may not."""
+    pyenv = sorted(Path("~/.pyenv/versions").expanduser().glob("3.9.*/bin/python3.9"))
+    check = ["-Ic", "import sys; sys.exit(sys.version_info[:2] != (3, 9))"]
+    for candidate in filter(None, [*map(str, pyenv), shutil.which("python3.9")]):
+        if subprocess.run([candidate, *check], env={}, capture_output=True, check=False).returncode == 0:
+            return candidate
+    return None
+
+
+def imports(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 9))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names.add(str(node.module))
+    return names
+
+
+@pytest.mark.parametrize("path", TARGET, ids=lambda path: path.name)
+def test_target_needs_the_standard_library_only(path: Path) -> None:
+    for name in imports(path):
+        own = name in ("hotplug_timer", "hotplug_timer.errors") or name.startswith("hotplug_timer.target")
+        assert own or name.partition(".")[0] in sys.stdlib_module_names, name
+
+
+def test_bundle_holds_the_target_part_and_nothing_else(tmp_path: Path) -> None:
+    bundle.write_bundle(tmp_path / "t.pyz")
+    with zipfile.ZipFile(tmp_path / "t.pyz") as archive:
+        names = archive.namelist()
+    assert names == sorted(
+        ["__main__.py", *(f"hotplug_timer/{path.relative_to(bundle.PACKAGE)}" for path in TARGET)]
+    )
+
+
+def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
+    first = bundle.build_bundle()
+    for path in TARGET:
+        path.touch()
+    assert bundle.build_bundle() == first
+
+
+def test_a_bundle_that_cannot_be_written_is_an_environment_fault(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="cannot write") as caught:
+        bundle.write_bundle(tmp_path / "missing" / "t.pyz")
+    assert caught.value.code == ExitCode.ENVIRONMENT
+
+
+@pytest.mark.parametrize("python", [sys.executable, pytest.param("old", id="python3.9")])
+def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> None:
+    interpreter = old_python() if python == "old" else python
+    if interpreter is None:
+        pytest.skip("no Python 3.9 here; test_target_needs_the_standard_library_only checks the syntax")
+    pyz = tmp_path / "t.pyz"
+    bundle.write_bundle(pyz)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [interpreter, "-I", str(pyz), *arguments]
+        environment = {"PATH": str(host.install_ppc64_cpu(path="control"))}
+        return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    assert run("--version").stdout == f"hotplug-timer {hotplug_timer.__version__}\n"
+    common = [
+        "smt=off",
+        "smt=on",
+        "--label=stock",
+        "--count-iterations=0",
+        "--settle=0",
+        f"--sysroot={host.root}",
+    ]
+    output = tmp_path / "out.jsonl"
+    done = run("run", *common, "--iterations=1", f"--output={output}")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert len(output.read_text().splitlines()) == 4
+    refused = run("run", *common, "--iterations=0", f"--output={tmp_path / 'no'}")
+    assert refused.returncode == ExitCode.USAGE
+    assert re.fullmatch(r"hotplug-timer: error: --iterations 0: .*; .*\n", refused.stderr)
+    assert run("compare").returncode == ExitCode.USAGE
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    assert f'version = "{hotplug_timer.__version__}"' in (ROOT / "pyproject.toml").read_text()

@@ -1,0 +1,80 @@
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from resultfiles import STOCK_COUNTS, records, write
+
+from hotplug_timer.analysis.compare import compare
+from hotplug_timer.analysis.reader import read_files
+from hotplug_timer.analysis.summary import summarize
+from hotplug_timer.errors import ExitCode
+
+DOCS = Path(__file__).parents[3] / "docs"
+SCHEMA: dict[str, Any] = json.loads(
+    files("hotplug_timer.schema").joinpath("result-v1.schema.json").read_text("utf-8")
+)
+
+
+def fields(schema: dict[str, Any], prefix: str) -> set[str]:
+    """Return the dotted names of all properties below a schema."""
+    found = set()
+    for name, child in schema.get("properties", {}).items():
+        found |= {f"{prefix}.{name}"} | fields(child, f"{prefix}.{name}")
+    return found
+
+
+def documented(heading: str) -> set[str]:
+    """Return the names in the first column of the tables below a heading of results-format.md."""
+    text = (DOCS / "results-format.md").read_text("utf-8")
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    rows = re.findall(r"^\| (.+?) \|", sections[heading], re.MULTILINE)
+    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+
+
+@pytest.mark.parametrize("kind", ["run", "iteration", "end"])
+def test_every_field_of_the_schema_is_documented_and_no_other(kind: str) -> None:
+    names = {name.removeprefix(f"{kind}.") for name in fields(SCHEMA["$defs"][kind], kind)}
+    assert documented(f"`{kind}` records") == names
+
+
+def keys(value: object, prefix: str = "") -> set[str]:
+    if isinstance(value, list):
+        return set().union(*(keys(item, prefix) for item in value if isinstance(item, dict)), set())
+    found = set()
+    if isinstance(value, dict):
+        for name, child in value.items():
+            path = f"{prefix}.{name}".strip(".")
+            found |= {path} | keys(child, path)
+    return found
+
+
+def test_every_key_of_the_summary_is_documented_and_no_other(tmp_path: Path) -> None:
+    counts = {**STOCK_COUNTS, "synchronize_rcu_expedited": 0}
+    data = read_files(
+        [
+            write(tmp_path / "a", records("r1", "LABEL", [2.0], [1.0], counts=counts)),
+            write(tmp_path / "b", records("r2", "patched", [2.0], [1.0], counts=counts)),
+        ]
+    )
+    summary = summarize(data, compare(data, "LABEL"), "6.12")
+    names = {name for name in keys(summary) if not re.search(r"^variants\.patched|^variants\.LABEL$", name)}
+    names = {re.sub(r"\b(off|on)(?=_s$|$|\.)", "OP", name) for name in names}
+    assert documented("`summary.json`") == names
+
+
+def test_the_schema_is_a_schema_and_accepts_whole_records() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    whole = Draft202012Validator(SCHEMA)
+    for record in records("r1", "stock", [2.0], counts=STOCK_COUNTS):
+        whole.validate(record)
+    assert not whole.is_valid({"record": "other"})
+
+
+def test_exit_codes_are_documented_as_they_are() -> None:
+    text = (DOCS / "exit-codes.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \| .+ \|$", text, re.MULTILINE)
+    assert rows == [(str(code.value), code.name) for code in ExitCode]

@@ -1,0 +1,137 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import resultfiles
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from resultfiles import Record, iteration, records, run_record, write
+
+from hotplug_timer.analysis.reader import read_files
+from hotplug_timer.errors import ExitCode, ToolError
+
+
+def refused(path: Path, *words: str) -> None:
+    with pytest.raises(ToolError) as caught:
+        read_files([path])
+    assert caught.value.code == ExitCode.INPUT
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_reads_runs_in_time_order(tmp_path: Path) -> None:
+    late = write(tmp_path / "late", records("r2", "patched", [0.3], minute=9))
+    early = write(tmp_path / "early", records("r1", "stock", [2.0, 2.1], [1.0], minute=1))
+    data = read_files([late, early])
+    assert [run.label for run in data.runs] == ["stock", "patched"]
+    assert [item.seconds for item in data.runs[0].iterations] == [2.0, 2.1, 1.0]
+    assert data.runs[0].shape.cpus == 16
+    assert data.runs[0].outcome == "complete"
+    assert data.notices == ()
+    assert data.raw == late.read_text() + early.read_text()
+
+
+def test_last_line_cut_short_is_tolerated_with_a_notice(tmp_path: Path) -> None:
+    path = write(tmp_path / "out", records("r1", "stock", [2.0])[:-1], tail='{"record":"itera')
+    data = read_files([path])
+    assert data.notices == (f"{path}:3: the last line is cut short and was left out",)
+    assert len(data.runs[0].iterations) == 1
+    assert data.runs[0].outcome is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "out: holds no results"),
+        ('{"record":"run"', "out: holds no results"),
+        ("hello\n", "out:1: not a JSON object"),
+        ("[1]\n", "out:1: not a record of a hotplug-timer result file"),
+        ('{"x":1}\n', "out:1: not a record"),
+        ('{"record":"run","schema":"kcidb/4"}\n', "out:1: schema 'kcidb/4' is not hotplug-timer/1"),
+        ('{"record":"run"}\n', "out:1: schema 'None'"),
+    ],
+)
+def test_foreign_files_are_refused(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "out"
+    path.write_text(text)
+    refused(path, words)
+
+
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    refused(tmp_path / "missing", "cannot read", "No such file")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
+    refused(tmp_path / "binary", "not a text file")
+
+
+def test_a_newer_schema_is_refused_as_newer(tmp_path: Path) -> None:
+    path = write(tmp_path / "out", [{**run_record(), "schema": "hotplug-timer/2"}])
+    refused(path, "out:1: written for schema hotplug-timer/2, newer than hotplug-timer/1; read it with")
+
+
+def _without(name: str) -> Callable[[Record], Record]:
+    return lambda record: {key: value for key, value in record.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("bend", "words"),
+    [
+        (_without("seconds"), "'seconds' is a required property"),
+        (lambda r: {**r, "seconds": "2"}, "seconds: "),
+        (lambda r: {**r, "seconds": -1.0}, "seconds: "),
+        (lambda r: {**r, "seconds": float("nan")}, "not a JSON object"),
+        (lambda r: {**r, "seconds": None}, "seconds: None is not of type 'number'"),
+        (
+            lambda r: {**r, "phase": "counted", "counts": dict(resultfiles.STOCK_COUNTS)},
+            "seconds: 2.0 is not of type 'null'",
+        ),
+        (lambda r: {**r, "operation": "smt=max"}, "operation: "),
+        (lambda r: {**r, "cpus_after": "0-"}, "cpus_after: "),
+        (lambda r: {**r, "cpus_after": "0,4,8"}, "says ok, but cpus_after is not cpus_expected"),
+        (lambda r: {**r, "error": "it failed"}, "error: "),
+        (lambda r: {**r, "status": "failed"}, "error: None is not of type 'string'"),
+        (lambda r: {**r, "path": None}, "path: "),
+        (lambda r: {**r, "counts": dict(resultfiles.STOCK_COUNTS)}, "counts: "),
+        (lambda r: {**r, "colour": "red"}, "'colour' was unexpected"),
+        (lambda r: {**r, "run_id": "r9"}, "belongs to run r9, whose record is not above it"),
+    ],
+)
+def test_lines_that_break_the_schema_are_named(
+    tmp_path: Path, bend: Callable[[Record], Record], words: str
+) -> None:
+    good = [run_record(), iteration("r1", 1, "smt=off", 2.0)]
+    read_files([write(tmp_path / "good", good)])
+    refused(write(tmp_path / "out", [good[0], bend(good[1])]), "out:2: ", words)
+
+
+def test_a_run_read_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "out", records("r1", "stock", [2.0]))
+    with pytest.raises(ToolError, match=r"run r1 was read already, .*; name it once"):
+        read_files([path, path])
+
+
+@given(
+    st.lists(st.floats(0.001, 1e4), min_size=1, max_size=8),
+    st.text(min_size=1, max_size=12).filter(str.strip),
+    st.integers(0, 200),
+)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_prefix_of_a_file_reads_as_its_whole_lines(
+    tmp_path: Path, seconds: list[float], label: str, cut: int
+) -> None:
+    text = "".join(json.dumps(record) + "\n" for record in records("r1", label, seconds))
+    path = tmp_path / "out"
+    path.write_text(text[: max(len(text) - cut, text.index("\n") + 1)])
+    whole = path.read_text().count("\n")
+    data = read_files([path])
+    assert [item.seconds for item in data.runs[0].iterations] == seconds[: whole - 1]
+    assert bool(data.notices) == (not path.read_text().endswith("\n"))
+
+
+@given(st.binary(max_size=60))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_other_bytes_are_refused_never_a_crash(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(data)
+    with pytest.raises(ToolError):
+        read_files([path])
