@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from lpar_lab.paths import Paths
 
 

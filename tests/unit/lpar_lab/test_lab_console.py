@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from lpar_lab.guest import console
 
 GOLDEN = Path(__file__).parents[2] / "golden/lpar_lab/console"

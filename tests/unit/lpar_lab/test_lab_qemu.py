@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import arch
 from lpar_lab.guest import qemu
@@ -49,7 +50,13 @@ def test_command_line_is_the_golden_one(name: str, golden: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "cores", "threads"),
-    [(arch.PPC64LE, 2, 3), (arch.X86_64, 2, 8), (arch.PPC64LE, 0, 8), (arch.PPC64LE, 300, 8), (arch.X86_64, 200, 2)],
+    [
+        (arch.PPC64LE, 2, 3),
+        (arch.X86_64, 2, 8),
+        (arch.PPC64LE, 0, 8),
+        (arch.PPC64LE, 300, 8),
+        (arch.X86_64, 200, 2),
+    ],
 )
 def test_topologies_qemu_cannot_give_are_refused(wanted: arch.Arch, cores: int, threads: int) -> None:
     with pytest.raises(ToolError) as caught:

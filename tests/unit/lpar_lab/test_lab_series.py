@@ -1,6 +1,7 @@
 from pathlib import Path
 
 import pytest
+
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab.kernel import series, tree
 from lpar_lab.kernel.series import Patch

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import process, scratch
 from lpar_lab.guest import state
@@ -87,7 +88,9 @@ def test_stop_ends_the_very_process_and_twice_is_fine(bystander: subprocess.Pope
 
 
 def test_stop_kills_what_ignores_sigterm() -> None:
-    child = subprocess.Popen(["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"], stdout=subprocess.PIPE)
+    child = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done"], stdout=subprocess.PIPE
+    )
     assert child.stdout
     child.stdout.readline()
     ticks = process.start_ticks(child.pid)
@@ -103,7 +106,9 @@ def test_state_survives_the_file(tmp_path: Path) -> None:
     assert state.load(tmp_path / "none") is None
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other/1"}', '{"schema": "lpar-lab/guest/1", "pid": 1}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"schema": "other/1"}', '{"schema": "lpar-lab/guest/1", "pid": 1}']
+)
 def test_a_foreign_state_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / state.FILE).write_text(text)
     with pytest.raises(ToolError) as caught:

@@ -29,6 +29,7 @@ POLL_S = 0.5
 PROGRESS_S = 10.0
 QUIT_GRACE_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
+EXEC_S = 5.0
 SETTLE_S = 2.0
 """After a panic or oops shows, time for the rest of its lines to reach the log."""
 QEMU_LOG = "qemu.log"
@@ -199,7 +200,15 @@ def _spawn(machine: Machine, kernel: Artifact, folder: Path) -> tuple[subprocess
             start_ticks=process.start_ticks(child.pid) or 0,
         )
         state.save(folder, started)
+        _await_exec(child, started)
     return child, started
+
+
+def _await_exec(child: subprocess.Popen[bytes], started: State) -> None:
+    """Wait the moment until the kernel shows QEMU's own command line, by which `down` will know it."""
+    deadline = time.monotonic() + EXEC_S
+    while child.poll() is None and not state.is_running(started) and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def wait_ready(folder: Path, port: int, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:

@@ -1,0 +1,128 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from test_lab_lifecycle import DISK, KERNEL
+
+from hotplug_timer.errors import ExitCode, ToolError
+from lpar_lab import arch, demo
+from lpar_lab.guest import console, lifecycle
+from lpar_lab.paths import Paths
+
+CLEAN = console.Verdict(console.Severity.CLEAN, ())
+PANIC = console.classify(["Kernel panic - not syncing: Fatal exception"], console.load_rules())
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> demo.Settings:
+    return demo.Settings(
+        arch=arch.PPC64LE,
+        base="6.12",
+        cores=2,
+        threads=8,
+        memory=None,
+        accel="tcg",
+        timeout=None,
+        topics=(),
+        iterations=5,
+        output=tmp_path / "out",
+    )
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace every stage by its name in a list."""
+    done: list[str] = []
+    patched = replace(KERNEL, variant="patched")
+    monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
+    monkeypatch.setattr(demo, "_check_inputs", lambda *_: None)
+    monkeypatch.setattr(demo.Tools, "find", lambda: demo.Tools("hotplug-timer", "ansible-playbook"))
+    monkeypatch.setattr(demo, "_build_kernels", lambda *_: done.append("kernels") or [KERNEL, patched])
+    monkeypatch.setattr(demo.rootfs, "build", lambda *_: done.append("rootfs") or DISK)
+    monkeypatch.setattr(lifecycle, "up", lambda *_: done.append("up"))
+    monkeypatch.setattr(lifecycle, "down", lambda *_: done.append("down"))
+    monkeypatch.setattr(demo, "_measure", lambda *_, **__: done.append("measure"))
+    monkeypatch.setattr(demo, "_report", lambda *_: done.append("report"))
+    return done
+
+
+def test_stages_in_order(settings: demo.Settings, paths: Paths, said: list[str], stages: list[str]) -> None:
+    stale = settings.output / "raw/old.jsonl"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("{}")
+    assert demo.run(settings, paths, said.append) == ExitCode.OK
+    assert stages == ["kernels", "rootfs", "up", "measure", "down", "report"]
+    assert not stale.exists(), "an earlier demo's results are not mixed in"
+
+
+@pytest.mark.parametrize("fault", [ToolError("x", code=ExitCode.OPERATION), KeyboardInterrupt()])
+def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
+    settings: demo.Settings,
+    paths: Paths,
+    said: list[str],
+    stages: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: BaseException,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(demo, "_measure", fail)
+    with pytest.raises(type(fault)):
+        demo.run(settings, paths, said.append)
+    assert stages == ["kernels", "rootfs", "up", "down"]
+
+
+def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings) -> None:
+    kernels = [KERNEL, replace(KERNEL, variant="patched", image=Path("/cache/p/vmlinux"))]
+    variables = demo.playbook_variables(settings, kernels, Path("/out/raw"))
+    assert json.loads(json.dumps(variables)) == {
+        "ab_variants": [
+            {"name": "stock", "artifact": "/cache/k/artifact.json"},
+            {"name": "patched", "artifact": "/cache/p/artifact.json"},
+        ],
+        "ab_iterations": 5,
+        "ab_operations": ["smt=off", "smt=on"],
+        "ab_results_dir": "/out/raw",
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "running", "code", "words"),
+    [
+        (PANIC, True, ExitCode.GUEST, "the guest's kernel failed while it was measured: Kernel panic"),
+        (CLEAN, False, ExitCode.GUEST, "QEMU ended"),
+        (CLEAN, True, ExitCode.OPERATION, "ansible-playbook ended with 2: fatal: .demo.: FAILED!"),
+    ],
+)
+def test_a_failed_playbook_is_told_from_a_failed_kernel(  # noqa: PLR0917 - fixtures
+    paths: Paths,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: console.Verdict,
+    running: bool,
+    code: ExitCode,
+    words: str,
+) -> None:
+    log = tmp_path / "ansible.log"
+    log.write_text('TASK [smt_ab : run] ***\nfatal: [demo]: FAILED! => {"msg": "no"}\nPLAY RECAP ***\n')
+    guests = [(paths.guests / "demo", None)] if running else []
+    monkeypatch.setattr(lifecycle, "running", lambda _: guests)
+    error = demo._playbook_failure(2, verdict, log, paths)
+    assert error.code is code
+    with pytest.raises(ToolError, match=words):
+        raise error
+
+
+def test_no_results_is_an_input_fault(settings: demo.Settings, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no result files"):
+        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "ansible-playbook"))
+
+
+def test_current_task_comes_from_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("")
+    assert demo._current_task(log) == "ansible: starting"
+    log.write_text("PLAY [all] ***\nTASK [Gathering Facts] ***\nok: [demo]\n")
+    assert demo._current_task(log) == "ansible: Gathering Facts"

@@ -1,0 +1,74 @@
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hotplug_timer.errors import ExitCode, ToolError
+from lpar_lab import arch, preflight, rootfs
+from lpar_lab.preflight import Need
+
+
+def test_overlay_is_reproducible_and_owned_by_root() -> None:
+    files, links = rootfs.overlay_files(), rootfs.links()
+    packed = rootfs.overlay_tar(files, links)
+    assert packed == rootfs.overlay_tar(dict(reversed(files.items())), links)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        members = {member.name: member for member in tar}
+    assert members["etc/systemd/system/lpar-lab-seed.service"].isfile()
+    assert {(m.uid, m.gid, m.mtime) for m in members.values()} == {(0, 0, 0)}
+    assert members["etc/systemd/system/apt-daily.timer"].linkname == "/dev/null"
+
+
+def test_every_enabled_unit_of_ours_is_shipped() -> None:
+    ours = {target for target in rootfs.links().values() if target.startswith("/etc/")}
+    assert ours
+    assert {target.lstrip("/") for target in ours} <= set(rootfs.overlay_files())
+
+
+def test_cache_key_follows_what_is_laid_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = {rootfs.cache_key(a) for a in arch.ARCHES.values()}
+    assert len(before) == 2
+    monkeypatch.setattr(rootfs, "overlay_files", lambda: {"etc/motd": b"changed"})
+    assert rootfs.cache_key(arch.PPC64LE) not in before
+
+
+def test_powerpc_utils_only_where_they_exist() -> None:
+    assert "powerpc-utils" in rootfs.packages(arch.PPC64LE)
+    assert "powerpc-utils" not in rootfs.packages(arch.X86_64)
+
+
+def test_foreign_programs_that_cannot_run_are_said_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr(rootfs.preflight, "require", lambda *_: None)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(ToolError, match="update-binfmts --enable qemu-ppc64le") as caught:
+        rootfs.ensure_foreign_programs_run(arch.PPC64LE, tmp_path)
+    assert caught.value.code is ExitCode.ENVIRONMENT
+    (tmp_path / "qemu-ppc64le").write_text("disabled\n")
+    with pytest.raises(ToolError):
+        rootfs.ensure_foreign_programs_run(arch.PPC64LE, tmp_path)
+    (tmp_path / "qemu-ppc64le").write_text("enabled\n")
+    rootfs.ensure_foreign_programs_run(arch.PPC64LE, tmp_path)
+    rootfs.ensure_foreign_programs_run(arch.X86_64, tmp_path / "native needs nothing")
+
+
+def test_missing_tools_are_named_together_with_their_packages() -> None:
+    needs = [Need("bison", "bison"), Need("gelf.h", "libelf-dev"), Need("sh", "dash")]
+    with pytest.raises(ToolError) as caught:
+        preflight.require(needs, lambda need: "/bin/sh" if need.name == "sh" else None)
+    assert str(caught.value) == "not installed: bison, gelf.h; apt-get install bison libelf-dev"
+    assert caught.value.code is ExitCode.ENVIRONMENT
+    preflight.require([Need("sh", "dash")])
+
+
+def test_compiler_packages_follow_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "ppc64le")
+    native = {need.name for need in preflight.kernel_build(arch.PPC64LE)}
+    cross = {need.name: need.package for need in preflight.kernel_build(arch.X86_64)}
+    assert "gcc" in native
+    assert not any(name.startswith("powerpc64le") for name in native)
+    assert cross["x86_64-linux-gnu-gcc"] == "gcc-x86-64-linux-gnu"
+    assert cross["x86_64-linux-gnu-strip"] == "binutils-x86-64-linux-gnu"
