@@ -146,7 +146,7 @@ def test_a_cpu_that_stays_is_named_and_the_run_ends(
     failing(
         execute,
         ExitCode.OPERATION,
-        "smt=off, timed iteration 1: Device or resource busy; CPUs 6-7 online but should be offline",
+        "smt=off, timed iteration 1: Device or resource busy; CPUs 6-7 online but should be offline; look",
     )
     record = lines(settings.output)[0]
     assert record["status"] == "failed"
@@ -188,7 +188,7 @@ def test_a_core_that_comes_online_unasked_is_named(tmp_path: Path, execute: Exec
         execute,
         ExitCode.OPERATION,
         "CPUs 3,7 online but should be offline",
-        "cores that were wholly offline before",
+        "; this kernel brings up cores that were wholly offline: bring them online before the run",
         fs=FakeSysfs(host),
     )
     assert host.online == {0, 1, 2, 4, 5, 6}
@@ -212,7 +212,12 @@ def test_timeout_has_its_own_exit_code(
 ) -> None:
     use_ppc64_cpu(host, path="per-cpu", pause=30)
     failing(
-        execute, ExitCode.TIMEOUT, "did not finish in time", "raise --timeout", via="ppc64_cpu", timeout_s=0.5
+        execute,
+        ExitCode.TIMEOUT,
+        "did not finish within 0.5 s",
+        "raise --timeout",
+        via="ppc64_cpu",
+        timeout_s=0.5,
     )
     assert lines(settings.output)[0]["seconds"] is None
     assert host.online == frozenset(range(8))

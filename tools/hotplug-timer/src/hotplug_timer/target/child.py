@@ -61,7 +61,7 @@ def run_command(command: Sequence[str], timeout_s: float, stop: StopRequest) -> 
             return ChildResult(None, f"{command[0]} did not start: {error.strerror}")
         os.close(write_end)
         try:
-            ending = _await_end(read_end, process.pid, started + timeout_s, stop)
+            ending = _await_end(read_end, process.pid, started, timeout_s, stop)
             finished = time.monotonic()
         finally:
             os.close(read_end)
@@ -88,7 +88,7 @@ def run_function(work: Callable[[], None], timeout_s: float, stop: StopRequest |
         _child(work, write_end)
     os.close(write_end)
     try:
-        ending = _await_end(read_end, pid, time.monotonic() + timeout_s, stop)
+        ending = _await_end(read_end, pid, time.monotonic(), timeout_s, stop)
         payload = b""
         if ending.error is None:
             payload = ending.payload
@@ -117,19 +117,23 @@ class _Ending(ChildResult):
     payload: bytes = b""
 
 
-def _await_end(descriptor: int, pid: int, deadline: float, stop: StopRequest | None) -> _Ending:
+def _await_end(
+    descriptor: int, pid: int, started: float, timeout_s: float, stop: StopRequest | None
+) -> _Ending:
     """Wait for end-of-file. The first signal waits on; a second one ends the child."""
     payload = b""
     watched = [descriptor] if stop is None else [descriptor, stop.fileno()]
     while True:
         if stop is not None and stop.count >= 2:
             return _terminate(descriptor, pid, "ended early by a second signal", aborted=True)
-        left = deadline - time.monotonic()
+        left = started + timeout_s - time.monotonic()
         if left <= 0:
-            return _terminate(descriptor, pid, "did not finish in time", timed_out=True)
+            return _terminate(descriptor, pid, f"did not finish within {timeout_s:g} s", timed_out=True)
         ready, _, _ = select.select(watched, [], [], min(left, 3600.0))
         if stop is not None and stop.fileno() in ready:
             stop.drain()
+            if stop.count == 1:
+                stop.announce_waiting()
         if descriptor in ready:
             chunk = os.read(descriptor, 65536)
             if not chunk:

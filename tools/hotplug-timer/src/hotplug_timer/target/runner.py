@@ -126,6 +126,9 @@ class Runner:
         require_root(self.fs)
         self.driver: Ppc64CpuDriver | SmtControlDriver = choose_driver(self.settings.via, self.fs)
         self.saved: SavedState = save_state(self.fs)
+        self.stop.on_waiting = lambda: self._note(
+            "stop requested: waiting for the switch in progress; a second signal ends it"
+        )
         with self.stop.installed():
             self.topology = self._discover()
             self.counter: Counter | None = choose_counter(self.fs) if self.settings.count_iterations else None
@@ -238,7 +241,7 @@ class Runner:
             if transition.status == INTERRUPTED:
                 raise self._interrupted(number, len(steps))
             if transition.status == FAILED:
-                raise _operation_error(step, transition.child, str(transition.error))
+                raise self._operation_error(step, transition.child, str(transition.error), transition.after)
             seconds = None if step.phase == COUNTED else transition.child.seconds
             progress.step(f"{step.operation.name} {step.phase} {step.index}/{self._of(step.phase)}", seconds)
             if number + 1 < len(steps):
@@ -260,12 +263,14 @@ class Runner:
             result = self.driver.switch(level, per_core, self.settings.timeout_s, self.stop)
             if self.stop.requested:
                 return
-            difference_left = describe_difference(expected, read_online(self.fs))
+            online = read_online(self.fs)
+            difference_left = describe_difference(expected, online)
             if result.error is not None or difference_left is None:
                 break
         error = result.error or difference_left
         if error is not None:
-            raise _operation_error(step, result, f"preparing {threads} threads per core: {error}")
+            error = f"preparing {threads} threads per core: {error}"
+            raise self._operation_error(step, result, error, online)
         self.stop.sleep(self.settings.settle_s)
 
     def _transition(self, step: Step) -> Transition:
@@ -359,6 +364,22 @@ class Runner:
             raise ToolError(f"{failure.message}; {problem}", hint, failure.code)
         raise ToolError(problem, hint, ExitCode.OPERATION)
 
+    def _operation_error(
+        self, step: Step, child: ChildResult, error: str, online: frozenset[int]
+    ) -> ToolError:
+        taking_part = {cpu for core in self.topology.active_cores(self.saved.online) for cpu in core}
+        if child.left_running is not None:
+            hint = f"process {child.left_running} is still in the kernel: look at the kernel log"
+        elif child.timed_out:
+            hint = "raise --timeout, or look at the kernel log"
+        elif online - taking_part:
+            hint = "this kernel brings up cores that were wholly offline: bring them online before the run"
+        else:
+            hint = "look at the kernel log"
+        where = f"{step.operation.name}, {step.phase} iteration {step.index}"
+        code = ExitCode.TIMEOUT if child.timed_out else ExitCode.OPERATION
+        return ToolError(f"{where}: {error}", hint, code)
+
     def _interrupted(self, done: int, total: int) -> ToolError:
         name = self.stop.first.name if self.stop.first else "a signal"
         return ToolError(
@@ -381,17 +402,6 @@ class Runner:
 def _is_done(step: Step, previous: results.Previous) -> bool:
     # A warm-up warms the machine up for what follows it now, so an earlier one does not count.
     return step.phase != WARMUP and (step.phase, step.index, step.operation.name) in previous.done
-
-
-def _operation_error(step: Step, child: ChildResult, error: str) -> ToolError:
-    where = f"{step.operation.name}, {step.phase} iteration {step.index}: {error}"
-    if child.left_running is not None:
-        hint = f"process {child.left_running} is still in the kernel: look at the kernel log"
-    elif child.timed_out:
-        hint = "raise --timeout, or look at the kernel log"
-    else:
-        hint = "look at the kernel log; cores that were wholly offline before are expected to stay so"
-    return ToolError(where, hint, ExitCode.TIMEOUT if child.timed_out else ExitCode.OPERATION)
 
 
 def _usage(message: str, hint: str) -> ToolError:

@@ -7,7 +7,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,6 +22,8 @@ class StopRequest:
     def __init__(self) -> None:
         self.count = 0
         self.first: signal.Signals | None = None
+        #: Told, outside the handler, that a switch in progress is being waited for.
+        self.on_waiting: Callable[[], None] | None = None
         self._read_end, self._write_end = os.pipe()
         os.set_blocking(self._read_end, False)
         os.set_blocking(self._write_end, False)
@@ -39,6 +41,12 @@ class StopRequest:
     def fileno(self) -> int:
         """Return a descriptor that becomes readable on a signal."""
         return self._read_end
+
+    def announce_waiting(self) -> None:
+        """Say once that a switch in progress is being waited for."""
+        callback, self.on_waiting = self.on_waiting, None
+        if callback is not None:
+            callback()
 
     def drain(self) -> None:
         """Make the descriptor unreadable until the next signal."""
