@@ -22,7 +22,7 @@ The SMT state and the exact set of online CPUs from before come back on every wa
 """
 RUN_EPILOG = """\
 examples:
-  # what S2 asks: ten times off and on, seconds first, then one counted round
+  # ten times off and on: seconds first, then one counted round
   hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
   # only off; SMT comes on again between the iterations, untimed
   hotplug-timer run smt=off --label patched --iterations 5 --output patched.jsonl
