@@ -72,3 +72,20 @@ def test_compiler_packages_follow_the_host(monkeypatch: pytest.MonkeyPatch) -> N
     assert not any(name.startswith("powerpc64le") for name in native)
     assert cross["x86_64-linux-gnu-gcc"] == "gcc-x86-64-linux-gnu"
     assert cross["x86_64-linux-gnu-strip"] == "binutils-x86-64-linux-gnu"
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (
+            "dpkg: error: x: No space left on device\nE: Sub-process failed\n",
+            "the disk is full; free some space",
+        ),
+        ("I: running\nE: Failed to fetch x\nE: env\n", "E: Failed to fetch x; check the network"),
+        ("something odd\n", "something odd"),
+    ],
+)
+def test_a_failed_installation_says_why(log: str, words: str) -> None:
+    error = rootfs._bootstrap_failure(arch.PPC64LE, log)
+    assert words in str(error)
+    assert error.code is ExitCode.ENVIRONMENT

@@ -46,6 +46,14 @@ def test_apt_is_kept_away_from_the_machines_own_state(tmp_path: Path) -> None:
     assert settings["Dir::Etc::sourceparts"] == "/dev/null"
 
 
+def test_a_failed_update_names_its_first_reason() -> None:
+    text = (
+        "Err:1 x\nW: Failed to fetch x  Could not resolve 'mirror'\nE: Some index files failed to download.\n"
+    )
+    assert debian.first_failure(text) == "W: Failed to fetch x  Could not resolve 'mirror'"
+    assert debian.first_failure("") == "no output"
+
+
 @pytest.fixture
 def tarball(tmp_path: Path) -> Path:
     folder = tmp_path / "linux-6.12.9"

@@ -76,6 +76,12 @@ def source_lines(suites: Iterable[Suite], known: dict[str, str]) -> list[str]:
     ]
 
 
+def first_failure(text: str) -> str:
+    """Pick apt's own first reason out of what `apt-get update` wrote."""
+    failed = [line for line in text.splitlines() if line.startswith(("W: Failed to fetch", "E:"))]
+    return failed[0] if failed else process.last_line(text)
+
+
 class Apt:
     """apt-get with its own lists, sources and cache below `root`."""
 
@@ -119,7 +125,7 @@ class Apt:
         say("reading package lists from the archive")
         result = process.run(["apt-get", *self.options(), "-q", "--error-on=any", "update"])
         if result.returncode != 0:
-            say(f"the archive cannot be read: {process.last_line(result.output)}")
+            say(f"the archive cannot be read: {first_failure(result.output)}")
             return False
         stamp.touch()
         return True

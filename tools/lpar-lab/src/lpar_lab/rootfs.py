@@ -262,16 +262,20 @@ def _bootstrap(arch: Arch, overlay: Path, root_tar: Path, work: Path, say: Say) 
         tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
     )
     if result.returncode != 0:
-        errors = [line for line in _tail(log).splitlines() if line.startswith("E:")]
-        why = errors[0] if errors else process.last_line(_tail(log))
-        raise ToolError(
-            f"mmdebstrap could not install Debian {SUITE} for {arch.debian}: {why}",
-            "check the network and the free disk space, then try again",
-            ExitCode.ENVIRONMENT,
-        )
+        raise _bootstrap_failure(arch, _tail(log))
 
 
-def _tail(log: Path, size: int = 16384) -> str:
+def _bootstrap_failure(arch: Arch, text: str) -> ToolError:
+    """Tell a full disk from the rest, and name mmdebstrap's first error."""
+    what = f"mmdebstrap could not install Debian {SUITE} for {arch.debian}"
+    if "No space left on device" in text:
+        return ToolError(f"{what}: the disk is full", "free some space or move the cache with XDG_CACHE_HOME")
+    errors = [line for line in text.splitlines() if line.startswith("E:")]
+    why = errors[0] if errors else process.last_line(text)
+    return ToolError(f"{what}: {why}", "check the network, then try again", ExitCode.ENVIRONMENT)
+
+
+def _tail(log: Path, size: int = 65536) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - size))
         return stream.read().decode(errors="replace")
