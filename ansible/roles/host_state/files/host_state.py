@@ -4,7 +4,6 @@ Read-only. Runs on the measured host, on its own Python (3.9 or newer), fed thro
 """
 
 import argparse
-import hashlib
 import json
 import os
 import re
@@ -14,7 +13,6 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
-READ_SIZE = 1 << 20
 TAG = re.compile(r"(?:^|\s)smt_ab\.variant=(\S+)")
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
@@ -31,18 +29,6 @@ def read_int(path: Path) -> Optional[int]:
     """Return the number in a file, None when there is none."""
     text = read_text(path)
     return int(text) if text is not None and text.isdigit() else None
-
-
-def sha256(path: Path) -> Optional[str]:
-    """Return the hex SHA-256 of a file, None when it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as stream:
-            for block in iter(lambda: stream.read(READ_SIZE), b""):
-                digest.update(block)
-    except OSError:
-        return None
-    return digest.hexdigest()
 
 
 def smt_from_ppc64_cpu(output: str) -> Optional[str]:
@@ -93,7 +79,7 @@ def lock_record(path: Path) -> Optional[dict[str, Any]]:
     return record if isinstance(record, dict) else dict.fromkeys(("owner", "started", "token"), "unknown")
 
 
-def host_state(sysroot: Path, staging: Path, digests: list[str]) -> dict[str, Any]:
+def host_state(sysroot: Path, staging: Path, files: list[str]) -> dict[str, Any]:
     """Gather the whole state; paths of the kernel's files are below sysroot."""
     cmdline = read_text(sysroot / "proc/cmdline") or ""
     tag = TAG.search(cmdline)
@@ -118,7 +104,7 @@ def host_state(sysroot: Path, staging: Path, digests: list[str]) -> dict[str, An
         "systemd_run": shutil.which("systemd-run", path=SEARCH_PATH),
         "free_bytes": free_bytes(staging),
         "lock": lock_record(staging / "lock.json"),
-        "digests": {path: sha256(Path(path)) for path in digests},
+        "files": {path: Path(path).is_file() for path in files},
     }
 
 
@@ -127,9 +113,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sysroot", type=Path, default=Path("/"), help="directory with proc/ and sys/")
     parser.add_argument("--staging", type=Path, required=True, help="directory of the run's files")
-    parser.add_argument("--digest", action="append", default=[], metavar="FILE", help="file to hash")
+    parser.add_argument("--file", action="append", default=[], help="file to look for")
     options = parser.parse_args()
-    json.dump(host_state(options.sysroot, options.staging, options.digest), sys.stdout)
+    json.dump(host_state(options.sysroot, options.staging, options.file), sys.stdout)
     return 0
 
 

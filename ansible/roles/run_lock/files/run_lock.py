@@ -18,6 +18,10 @@ from typing import Any
 ANYBODY = "any"
 
 
+class LockError(Exception):
+    """The lock is not in the state asked for."""
+
+
 def sync_directory(path: Path) -> None:
     """Make a changed directory entry survive a kexec, which does not unmount."""
     descriptor = os.open(str(path), os.O_RDONLY | os.O_DIRECTORY)
@@ -36,8 +40,13 @@ def read_record(lock: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else dict.fromkeys(("owner", "started", "token"), "unknown")
 
 
-def acquire(lock: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """Take the lock; return {"acquired": bool, "holder": the record now in it}."""
+def describe(record: dict[str, Any]) -> str:
+    """Return who holds a lock since when."""
+    return f"{record.get('owner')} has been using this host since {record.get('started')}"
+
+
+def acquire(lock: Path, record: dict[str, Any]) -> None:
+    """Take the lock; raise LockError, naming the holder, when another run has it."""
     lock.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     draft = lock.with_name(f"{lock.name}.{os.getpid()}")
     with draft.open("w", encoding="utf-8") as stream:
@@ -47,26 +56,24 @@ def acquire(lock: Path, record: dict[str, Any]) -> dict[str, Any]:
     try:
         os.link(str(draft), str(lock))
     except FileExistsError:
-        return {"acquired": False, "holder": read_record(lock)}
+        raise LockError(describe(read_record(lock))) from None
     finally:
         draft.unlink()
         sync_directory(lock.parent)
-    return {"acquired": True, "holder": record}
 
 
-def release(lock: Path, token: str) -> dict[str, Any]:
-    """Give the lock back if it is this run's; return {"released": bool, "holder": record or None}."""
+def release(lock: Path, token: str) -> None:
+    """Give the lock back; raise LockError when it is gone or another run's."""
     try:
         holder = read_record(lock)
     except FileNotFoundError:
-        return {"released": False, "holder": None}
+        raise LockError(f"{lock} is gone") from None
     if token not in (ANYBODY, holder.get("token")):
-        return {"released": False, "holder": holder}
+        raise LockError(describe(holder))
     lock.unlink()
     sync_directory(lock.parent)
     if not any(lock.parent.iterdir()):
         lock.parent.rmdir()
-    return {"released": True, "holder": holder}
 
 
 def main() -> int:
@@ -77,11 +84,15 @@ def main() -> int:
     action.add_argument("--acquire", type=json.loads, metavar="JSON", help="record of the run")
     action.add_argument("--release", metavar="TOKEN", help=f"token of the run that took it, or '{ANYBODY}'")
     options = parser.parse_args()
-    if options.acquire is not None:
-        answer = acquire(options.lock, options.acquire)
-    else:
-        answer = release(options.lock, options.release)
-    json.dump(answer, sys.stdout)
+    try:
+        if options.acquire is not None:
+            acquire(options.lock, options.acquire)
+        else:
+            release(options.lock, options.release)
+    except (LockError, OSError) as error:
+        json.dump({"error": str(error)}, sys.stdout)
+        return 1
+    json.dump({"changed": True}, sys.stdout)
     return 0
 
 

@@ -1,8 +1,7 @@
 """Bring this host to an SMT level, if asked to an exact set of online CPUs, and print the outcome as JSON.
 
 Runs on the measured host, on its own Python (3.9 or newer), fed through standard input. Exit code 0 means
-that the level was accepted and every CPU asked for has the state asked for; otherwise one line on stderr says
-why not.
+that the level was accepted and every CPU asked for has the state asked for; otherwise "error" says why not.
 """
 
 import argparse
@@ -111,7 +110,8 @@ def main() -> int:
     try:
         after = switch(cpu_dir, options.level, options.exactly, options.at_least)
     except SwitchError as error:
-        sys.exit(str(error))
+        json.dump({"error": str(error)}, sys.stdout)
+        return 1
     json.dump({"changed": before != after, "online": format_cpus(after)}, sys.stdout)
     return 0
 

@@ -1,0 +1,254 @@
+"""The scripts that run on the measured host."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from .conftest import ANSIBLE
+
+SCRIPTS = {path.stem: path for path in (ANSIBLE / "roles").glob("*/files/*.py")}
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, SCRIPTS[name])
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(name: str, *arguments: object, path: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Run a script the way the roles do, through standard input; return exit code and answer."""
+    done = subprocess.run(
+        [sys.executable, "-", *map(str, arguments)],
+        input=SCRIPTS[name].read_text(),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": path or "/usr/bin:/bin"},
+    )
+    assert done.stderr == ""
+    return done.returncode, json.loads(done.stdout)
+
+
+def tool(directory: Path, name: str, body: str) -> str:
+    """Put a shell script named NAME into directory; return a PATH with it in front."""
+    directory.mkdir(exist_ok=True)
+    command = directory / name
+    command.write_text(f"#!/bin/sh\n{body}\n")
+    command.chmod(0o755)
+    return f"{directory}:/usr/bin:/bin"
+
+
+@pytest.fixture
+def cpus(tmp_path: Path) -> Path:
+    """A sysroot with smt/control on and CPUs 0-3 online."""
+    directory = tmp_path / "sys/devices/system/cpu"
+    (directory / "smt").mkdir(parents=True)
+    (directory / "smt/control").write_text("on\n")
+    (directory / "online").write_text("0-3\n")
+    (directory / "present").write_text("0-3\n")
+    return tmp_path
+
+
+def state(sysroot: Path, *arguments: object, path: str | None = None) -> dict[str, Any]:
+    options = (f"--sysroot={sysroot}", f"--staging={sysroot / 'var/lib/smt-ab'}")
+    code, answer = run("host_state", *options, *arguments, path=path)
+    assert code == 0
+    return answer
+
+
+def test_the_state_of_a_bare_host(tmp_path: Path) -> None:
+    answer = state(tmp_path, "--file=/nowhere")
+
+    assert answer["smt"] == {"interface": None, "level": None}
+    assert answer["kexec"]["loaded"] is None
+    assert answer["lock"] is None
+    assert answer["variant"] is None
+    assert answer["files"] == {"/nowhere": False}
+    assert answer["free_bytes"] > 0
+
+
+@pytest.mark.parametrize(
+    ("cmdline", "variant"),
+    [
+        ("root=/dev/vda", None),
+        ("root=/dev/vda smt_ab.variant=a-1 quiet", "a-1"),
+        ("smt_ab.variant=b", "b"),
+        ("not_smt_ab.variant=b", None),
+    ],
+)
+def test_the_tag_of_a_trial_kernel(cpus: Path, cmdline: str, variant: str | None) -> None:
+    (cpus / "proc").mkdir()
+    (cpus / "proc/cmdline").write_text(f"{cmdline}\n")
+
+    assert state(cpus)["variant"] == variant
+
+
+@pytest.mark.parametrize(
+    ("modes", "mode"), [("none [integrity] confidentiality", "integrity"), ("[none] integrity", "none")]
+)
+def test_lockdown(cpus: Path, modes: str, mode: str) -> None:
+    (cpus / "sys/kernel/security").mkdir(parents=True)
+    (cpus / "sys/kernel/security/lockdown").write_text(f"{modes}\n")
+
+    assert state(cpus)["kexec"]["lockdown"] == mode
+
+
+@pytest.mark.parametrize(
+    ("output", "level"),
+    [
+        ("SMT=8", "8"),
+        ("SMT is off", "off"),
+        ("SMT=1", "off"),
+        ("SMT=4: 0-1\\nSMT=8: 2-3", "mixed"),
+        ("Machine is not SMT capable", None),
+    ],
+)
+def test_the_smt_level_of_a_kernel_without_smt_control(
+    tmp_path: Path, output: str, level: str | None
+) -> None:
+    path = tool(tmp_path / "bin", "ppc64_cpu", f"printf '{output}\\n'")
+
+    assert state(tmp_path, path=path)["smt"] == {"interface": "ppc64_cpu", "level": level}
+
+
+def test_a_damaged_lock_still_counts(tmp_path: Path) -> None:
+    lock = tmp_path / "var/lib/smt-ab/lock.json"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("{")
+
+    assert state(tmp_path)["lock"] == {"owner": "unknown", "started": "unknown", "token": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("0-3,8", {0, 1, 2, 3, 8}), ("5", {5}), ("", set()), ("0-1,4-5\n", {0, 1, 4, 5})]
+)
+def test_cpu_lists(text: str, numbers: set[int]) -> None:
+    assert load("smt_state").parse_cpu_list(text) == numbers
+
+
+def test_switching_to_the_level_that_is_changes_nothing(cpus: Path) -> None:
+    code, answer = run("smt_state", f"--sysroot={cpus}", "--level=on", "--exactly=0-3")
+
+    assert (code, answer) == (0, {"changed": False, "online": "0,1,2,3"})
+
+
+def test_a_switch_that_leaves_the_wrong_cpus_online_names_them(cpus: Path) -> None:
+    code, answer = run("smt_state", f"--sysroot={cpus}", "--level=off", "--at-least=0-5")
+
+    assert code == 1
+    assert answer["error"] == (
+        "SMT was set to 'off' but the wrong CPUs are online: missing 4,5, too many none"
+    )
+    assert (cpus / "sys/devices/system/cpu/smt/control").read_text() == "off"
+
+
+def test_single_cpus_are_brought_to_the_exact_state(cpus: Path) -> None:
+    directory = cpus / "sys/devices/system/cpu"
+    for cpu in range(6):
+        (directory / f"cpu{cpu}").mkdir()
+
+    code, answer = run("smt_state", f"--sysroot={cpus}", "--level=on", "--exactly=0-1,4")
+
+    assert (directory / "cpu4/online").read_text() == "1"
+    assert [(directory / f"cpu{cpu}/online").read_text() for cpu in (2, 3)] == ["0", "0"]
+    assert not (directory / "cpu0/online").exists()
+    assert code == 1, "the fake kernel does not act on it, which must show"
+    assert "missing 4, too many 2,3" in answer["error"]
+
+
+def test_a_cpu_that_refuses_is_named(cpus: Path) -> None:
+    code, answer = run("smt_state", f"--sysroot={cpus}", "--level=on", "--exactly=0-2")
+
+    assert code == 1
+    assert answer["error"].startswith("CPU 3 cannot be brought offline: ")
+
+
+def test_ppc64_cpu_is_used_where_smt_control_is_missing(cpus: Path, tmp_path: Path) -> None:
+    (cpus / "sys/devices/system/cpu/smt/control").unlink()
+    path = tool(tmp_path / "bin", "ppc64_cpu", f'echo "$@" > {tmp_path}/asked')
+    code, _ = run("smt_state", f"--sysroot={cpus}", "--level=4", path=path)
+    assert code == 0
+    assert (tmp_path / "asked").read_text() == "--smt=4\n"
+
+    path = tool(tmp_path / "bin", "ppc64_cpu", "echo refused; exit 3")
+    code, answer = run("smt_state", f"--sysroot={cpus}", "--level=4", path=path)
+    assert code == 1
+    assert answer["error"].endswith("--smt=4 failed with exit code 3: refused")
+
+
+def record(token: str) -> str:
+    return json.dumps({"token": token, "owner": f"{token}@desk", "started": "now", "default": {}})
+
+
+def test_of_many_runs_exactly_one_gets_the_host(tmp_path: Path) -> None:
+    lock = tmp_path / "smt-ab/lock.json"
+    runs = [
+        subprocess.Popen(
+            [sys.executable, SCRIPTS["run_lock"], f"--lock={lock}", "--acquire", record(f"run{number}")],
+            stdout=subprocess.PIPE,
+        )
+        for number in range(8)
+    ]
+    answers = [json.loads(run.communicate()[0]) for run in runs]
+
+    winner = json.loads(lock.read_text())["owner"]
+    assert sum("error" not in answer for answer in answers) == 1
+    assert {answer["error"] for answer in answers if "error" in answer} == {
+        f"{winner} has been using this host since now"
+    }
+    assert [path.name for path in lock.parent.iterdir()] == ["lock.json"]
+
+
+def test_only_its_owner_or_a_rollback_gives_a_lock_back(tmp_path: Path) -> None:
+    lock = tmp_path / "smt-ab/lock.json"
+    assert run("run_lock", f"--lock={lock}", "--acquire", record("mine"))[0] == 0
+
+    code, answer = run("run_lock", f"--lock={lock}", "--release", "yours")
+    assert (code, answer["error"]) == (1, "mine@desk has been using this host since now")
+    assert lock.exists()
+
+    assert run("run_lock", f"--lock={lock}", "--release", "mine") == (0, {"changed": True})
+    assert not lock.parent.exists()
+    assert run("run_lock", f"--lock={lock}", "--release", "mine") == (1, {"error": f"{lock} is gone"})
+
+    assert run("run_lock", f"--lock={lock}", "--acquire", record("mine"))[0] == 0
+    (lock.parent / "stage").mkdir()
+    assert run("run_lock", f"--lock={lock}", "--release", "any")[0] == 0
+    assert [path.name for path in lock.parent.iterdir()] == ["stage"]
+
+
+def test_a_lock_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    code, answer = run("run_lock", f"--lock={tmp_path}/file/lock.json", "--acquire", record("mine"))
+
+    assert code == 1
+    assert f"{tmp_path}/file" in answer["error"]
+
+
+def test_an_image_with_another_checksum_is_never_loaded(tmp_path: Path) -> None:
+    image = tmp_path / "vmlinux"
+    image.write_text("torn")
+    path = tool(tmp_path / "bin", "kexec", f"touch {tmp_path}/ran")
+
+    code, answer = run("kexec_load", "--sha256=" + "0" * 64, f"--image={image}", path=path)
+
+    assert code == 1
+    assert answer["error"].startswith(f"{image} has SHA-256 ")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_missing_image_is_named(tmp_path: Path) -> None:
+    code, answer = run("kexec_load", "--sha256=0", f"--image={tmp_path}/vmlinux")
+
+    assert (code, answer["error"]) == (1, f"{tmp_path}/vmlinux cannot be read: No such file or directory")
