@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-
-from .conftest import ANSIBLE, REPO
+from fake_lpar import ANSIBLE, REPO
 
 ROLES = sorted((ANSIBLE / "roles").iterdir())
 NAMES = [role.name for role in ROLES]

@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-
-from .conftest import ANSIBLE
+from fake_lpar import ANSIBLE
 
 SCRIPTS = {path.stem: path for path in (ANSIBLE / "roles").glob("*/files/*.py")}
 

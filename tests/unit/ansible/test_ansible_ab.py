@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from .conftest import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayResult
+from fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayResult
 
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 

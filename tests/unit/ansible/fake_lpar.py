@@ -1,0 +1,144 @@
+"""A fake host that whole playbooks run against: local connection, its own proc/ and sys/, its own kexec."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+REPO = Path(__file__).parents[3]
+ANSIBLE = REPO / "ansible"
+FAKES = Path(__file__).parent / "fakehost"
+BIN = Path(sys.executable).parent
+MACHINE = os.uname().machine
+
+DEFAULT_RELEASE = "6.12-default"
+DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
+
+
+@dataclass(frozen=True)
+class PlayResult:
+    """What a playbook run came to."""
+
+    code: int
+    output: str
+
+    @property
+    def flat(self) -> str:
+        """The output with YAML's folding undone, for looking up messages."""
+        return re.sub(r"\s+", " ", self.output)
+
+
+@dataclass
+class FakeHost:
+    """A host made of files below root, and what is needed to run playbooks against it."""
+
+    root: Path
+    work: Path
+    variables: dict[str, Any] = field(default_factory=dict)
+    hosts: dict[str, Any] = field(default_factory=lambda: {"fake": {"ansible_connection": "local"}})
+
+    def write(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text().strip()
+
+    @property
+    def staging(self) -> Path:
+        return self.root / "var/lib/smt-ab"
+
+    @property
+    def results(self) -> Path:
+        return self.work / "results"
+
+    def commands(self) -> list[list[str]]:
+        """Every command that ran on the fake host, in order."""
+        log = self.root / "commands.log"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def artifact(self, variant: str, **changes: str) -> Path:
+        """Make an artefact whose image, for the fake kexec, is the release that it boots."""
+        directory = self.work / "artifacts" / variant
+        directory.mkdir(parents=True, exist_ok=True)
+        image = directory / "vmlinux"
+        release = changes.pop("boots", f"6.12-{variant}")
+        image.write_text(release)
+        description = {
+            "schema": "lpar-lab/kernel/1",
+            "arch": MACHINE,
+            "release": f"6.12-{variant}",
+            "image": str(image),
+            "sha256": hashlib.sha256(image.read_bytes()).hexdigest(),
+        }
+        path = directory / "artifact.json"
+        path.write_text(json.dumps(description | changes))
+        return path
+
+    def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
+        """Run a playbook of ansible/playbooks against this host."""
+        vars_file = self.work / "vars.json"
+        vars_file.write_text(json.dumps(self.variables | variables))
+        inventory = self.work / "inventory.json"
+        inventory.write_text(json.dumps({"smt_hosts": {"hosts": self.hosts}}))
+        # The roles demand root, as on a real host; in a user namespace of its own, anybody is.
+        command = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+        command += [str(BIN / "ansible-playbook"), str(ANSIBLE / "playbooks" / playbook)]
+        command += ["-i", str(inventory), "-e", f"@{vars_file}", *arguments]
+        environment = {
+            "PATH": f"{self.root / 'bin'}:{BIN}:/usr/bin:/bin",
+            "HOME": str(self.work),
+            "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_LOCALHOST_WARNING": "0",
+            "LC_ALL": "C.UTF-8",
+        }
+        run = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, cwd=self.work
+        )
+        return PlayResult(run.returncode, run.stdout + run.stderr)
+
+
+def build(work: Path) -> FakeHost:
+    """Make a healthy fake host with two artefacts, and variables for a short run."""
+    fake = FakeHost(work / "host", work)
+    fake.write("proc/cmdline", f"{DEFAULT_CMDLINE}\n")
+    fake.write("proc/sys/kernel/osrelease", f"{DEFAULT_RELEASE}\n")
+    fake.write("proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
+    fake.write("proc/sys/kernel/kexec_load_disabled", "0\n")
+    fake.write("sys/kernel/kexec_loaded", "0\n")
+    fake.write("sys/devices/system/cpu/smt/control", "on\n")
+    fake.write("sys/devices/system/cpu/present", "0-15\n")
+    fake.write("sys/devices/system/cpu/online", "0-15\n")
+    fake.write("default.json", json.dumps({"release": DEFAULT_RELEASE, "cmdline": DEFAULT_CMDLINE}))
+    fake.write("bin/fakehost.json", json.dumps({"root": str(fake.root)}))
+    for name in ("kexec", "systemctl", "systemd-run"):
+        shutil.copy(FAKES / "fake.py", fake.root / "bin" / name)
+        command = fake.root / "bin" / name
+        command.write_text(f"#!{sys.executable}\n{command.read_text()}")
+        command.chmod(0o755)
+    variants = [{"name": name, "artifact": str(fake.artifact(name))} for name in ("stock", "patched")]
+    fake.variables = {
+        "ab_variants": variants,
+        "ab_iterations": 2,
+        "ab_results_dir": str(fake.results),
+        "ab_timer_bundle": str(FAKES / "timer.py"),
+        "ab_sysroot": str(fake.root),
+        "ab_staging_dir": str(fake.staging),
+        "ab_poll": 1,
+        "ab_kexec_delay": 0,
+        "ab_reboot_delay": 0,
+        "ab_boot_timeout": 5,
+        "ab_down_timeout": 2,
+    }
+    return fake
