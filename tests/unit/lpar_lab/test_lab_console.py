@@ -46,6 +46,16 @@ def test_rarer_ends_are_oopses(line: str) -> None:
     assert console.classify([stamped], console.load_rules()).severity is console.Severity.OOPS
 
 
+def test_a_suppressed_line_is_no_finding(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(
+        "[[pattern]]\nname = 'warning'\nseverity = 'warning'\nregex = '^WARNING: '\n"
+        "[[suppression]]\nregex = 'at drivers/known\\.c'\nreason = 'harmless under emulation'\n"
+    )
+    lines = ["WARNING: CPU: 0 PID: 1 at drivers/known.c:1", "WARNING: CPU: 0 PID: 1 at kernel/cpu.c:1"]
+    assert [f.line for f in console.classify(lines, console.load_rules(rules)).findings] == [2]
+
+
 def test_a_missing_log_is_clean(tmp_path: Path) -> None:
     assert console.classify_file(tmp_path / "none").severity is console.Severity.CLEAN
 

@@ -76,7 +76,7 @@ def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
 
 def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings) -> None:
     kernels = [KERNEL, replace(KERNEL, variant="patched", image=Path("/cache/p/vmlinux"))]
-    variables = demo.playbook_variables(settings, kernels, Path("/out/raw"))
+    variables = demo.playbook_variables(settings, kernels, Path("/out/raw"), Path("/work/t.pyz"))
     assert json.loads(json.dumps(variables)) == {
         "ab_variants": [
             {"name": "stock", "artifact": "/cache/k/artifact.json"},
@@ -85,6 +85,7 @@ def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings)
         "ab_iterations": 5,
         "ab_operations": ["smt=off", "smt=on"],
         "ab_results_dir": "/out/raw",
+        "ab_timer_bundle": "/work/t.pyz",
     }
 
 
@@ -113,6 +114,22 @@ def test_a_failed_playbook_is_told_from_a_failed_kernel(  # noqa: PLR0917 - fixt
     assert error.code is code
     with pytest.raises(ToolError, match=words):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "[ERROR]: Task failed: first, rescued\n[ERROR]: Task failed: last\nOrigin: x\n",
+            "Task failed: last",
+        ),
+        ("fatal: [demo]: UNREACHABLE! =>\n    msg: gone\nPLAY RECAP\n", "fatal: [demo]: UNREACHABLE! =>"),
+        ("ERROR! the playbook could not be found\n", "ERROR! the playbook could not be found"),
+        ("", "no output"),
+    ],
+)
+def test_ansibles_reason(text: str, reason: str) -> None:
+    assert demo.ansible_reason(text) == reason
 
 
 def test_no_results_is_an_input_fault(settings: demo.Settings, tmp_path: Path) -> None:

@@ -144,13 +144,16 @@ def _fresh_output(output: Path) -> Path:
     return raw
 
 
-def playbook_variables(settings: Settings, kernels: list[Artifact], raw: Path) -> dict[str, object]:
+def playbook_variables(
+    settings: Settings, kernels: list[Artifact], raw: Path, bundle: Path
+) -> dict[str, object]:
     """Return the variables of the A B B A playbook."""
     return {
         "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
         "ab_iterations": settings.iterations,
         "ab_operations": ["smt=off", "smt=on"],
         "ab_results_dir": str(raw),
+        "ab_timer_bundle": str(bundle),
     }
 
 
@@ -161,8 +164,10 @@ def _measure(
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
     with scratch.folder(paths.scratch, "demo") as work:
+        bundle = work / "hotplug-timer.pyz"
+        _timer(tools, ["bundle", "-o", bundle])
         variables = work / "vars.json"
-        variables.write_text(json.dumps(playbook_variables(settings, kernels, raw), indent=2))
+        variables.write_text(json.dumps(playbook_variables(settings, kernels, raw, bundle), indent=2))
         slow = once_every(PROGRESS_S, say)
         result = process.run(
             [
@@ -209,10 +214,17 @@ def _playbook_failure(returncode: int, verdict: console.Verdict, log: Path, path
         )
     if not any(folder.name == GUEST for folder, _ in lifecycle.running(paths)):
         return ToolError("QEMU ended while the guest was measured", kept, ExitCode.GUEST)
-    lines = log.read_text(errors="replace").splitlines()
-    fatal = [line for line in lines if line.startswith(("fatal:", "ERROR!", "[ERROR]:"))]
-    why = fatal[0][:300] if fatal else process.last_line("\n".join(lines))
+    why = ansible_reason(log.read_text(errors="replace"))
     return ToolError(f"ansible-playbook ended with {returncode}: {why}", kept, ExitCode.OPERATION)
+
+
+def ansible_reason(text: str) -> str:
+    """Pick the reason out of what ansible-playbook wrote: the last error, as earlier ones were rescued."""
+    lines = text.splitlines()
+    errors = [line.removeprefix("[ERROR]: ") for line in lines if line.startswith("[ERROR]: ")]
+    fatal = [line for line in lines if line.startswith("fatal: ")]
+    found = errors or fatal
+    return found[-1][:300] if found else process.last_line(text)
 
 
 def _keep_console(settings: Settings, paths: Paths) -> None:

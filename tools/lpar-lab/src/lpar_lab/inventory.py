@@ -19,7 +19,8 @@ Scalar = str | int | bool
 
 
 def host_variables(folder: Path, guest: State) -> dict[str, Scalar]:
-    """Return what Ansible needs to reach one guest."""
+    """Return what Ansible needs to reach one guest, and whether its seconds are emulated ones."""
+    emulated = guest.accel == "tcg"
     return {
         "ansible_host": ssh.HOST,
         "ansible_port": guest.ssh_port,
@@ -28,7 +29,8 @@ def host_variables(folder: Path, guest: State) -> dict[str, Scalar]:
         "ansible_ssh_common_args": shlex.join(["-F", "/dev/null", *ssh.options(folder)]),
         "ansible_python_interpreter": "/usr/bin/python3",
         "lab_guest": guest.name,
-        "lab_emulated": guest.accel == "tcg",
+        "lab_emulated": emulated,
+        "ab_emulated": emulated,
     }
 
 
