@@ -1,0 +1,85 @@
+"""The series against its kernel: applies, passes checkpatch, builds patch by patch, adds no warning."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import patchfiles
+import pytest
+import workshop
+from patchfiles import PatchFile
+from workshop import Workshop
+
+from lpar_lab.paths import Paths
+
+# The first test of a base fetches and unpacks its source.
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1200)]
+BUILD_TIMEOUT_S = 3000
+
+ALL = patchfiles.all_patches()
+per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
+per_base = pytest.mark.parametrize("base", patchfiles.patched_bases())
+
+
+class Shops:
+    """One workshop a base, opened when a test first asks for it."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._open: dict[str, Workshop] = {}
+
+    def __getitem__(self, base: str) -> Workshop:
+        if base not in self._open:
+            self._open[base] = self._stack.enter_context(workshop.opened(base, Paths.from_environment()))
+        return self._open[base]
+
+
+@pytest.fixture(scope="module")
+def shops() -> Iterator[Shops]:
+    with ExitStack() as stack:
+        yield Shops(stack)
+
+
+@per_base
+def test_series_applies(base: str, shops: Shops) -> None:
+    shop = shops[base]
+    with shop.at(len(shop.patches)):
+        subjects = shop.subjects()
+    assert [f"[PATCH] {subject}" for subject in subjects] == [
+        PatchFile(base, patch.path).subject for patch in shop.patches
+    ]
+
+
+@per_patch
+def test_checkpatch_has_nothing_to_say(patch: PatchFile, shops: Shops) -> None:
+    assert shops[patch.base].checkpatch(patch.path) == ""
+
+
+@per_patch
+def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile, shops: Shops) -> None:
+    """Bisection may stop at any patch. W=1 and sparse may say what they said of the stock file, no more."""
+    assert shutil.which("sparse"), "sparse is not installed; run tools/setup/setup.sh"
+    shop = shops[patch.base]
+    with shop.at(0):
+        before = shop.compile([file for file in patch.touched if (shop.tree / file).exists()])
+    with shop.at(patchfiles.listed(patch.base).index(patch.name) + 1):
+        after = shop.compile(patch.touched)
+    assert not after - before
+
+
+@per_base
+@pytest.mark.timeout(BUILD_TIMEOUT_S)
+def test_whole_series_builds(base: str) -> None:
+    """Built where the lab finds it again; with ccache and the lab's object directory it is built once."""
+    command = Path(sys.executable).with_name("lpar-lab")
+    arguments = ["build-kernel", "--base", base, "--variant", "patched", "--print-artifact"]
+    done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    artifact = json.loads(Path(done.stdout.strip()).read_text())
+    assert artifact["patches"] == patchfiles.listed(base)
+    assert artifact["release"].startswith(f"{base}.")
+    assert Path(artifact["image"]).read_bytes()[:4] == b"\x7fELF"

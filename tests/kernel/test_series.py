@@ -1,0 +1,81 @@
+"""What can be said about a series without a kernel source: the folder, the mails, the table in the README."""
+
+import re
+
+import patchfiles
+import pytest
+from patchfiles import PATCHES, SUBJECT, PatchFile
+
+from lpar_lab.kernel.source import BASES
+
+ALL = patchfiles.all_patches()
+LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
+FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs)\b")
+SIGN_OFF = re.compile(r"^Signed-off-by:", re.MULTILINE | re.IGNORECASE)
+PRIVATE_PATH = re.compile(r"(?<![\w.])/(root|home|work|tmp)/")
+# Verbs whose base form looks like another form.
+IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
+
+per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
+
+
+def test_there_are_patches() -> None:
+    assert ALL
+
+
+def test_every_base_is_one_the_lab_can_fetch() -> None:
+    assert set(patchfiles.bases()) == set(BASES)
+
+
+@pytest.mark.parametrize("base", patchfiles.bases())
+def test_series_and_folder_agree(base: str) -> None:
+    listed = patchfiles.listed(base)
+    assert set(listed) == {path.name for path in (PATCHES / base).glob("*.patch")}
+    assert [name[:5] for name in listed] == [f"{number:04}-" for number in range(1, len(listed) + 1)]
+
+
+@per_patch
+def test_patch_is_a_mail_that_git_am_reads(patch: PatchFile) -> None:
+    text = patch.path.read_text()
+    assert re.match(r"From [0-9a-f]{40} Mon Sep 17 00:00:00 2001\nFrom: .+\n", text)
+    assert re.search(r"^Date: .+$", text, re.MULTILINE)
+    assert re.search(r"^ .+ \| +\d+ [+-]+$", text.split("\n---\n", 1)[1], re.MULTILINE), "no diffstat"
+    assert patch.touched
+
+
+@per_patch
+def test_subject_names_the_subsystem_and_says_what_to_do(patch: PatchFile) -> None:
+    subject = SUBJECT.fullmatch(patch.subject)
+    assert subject, f"not '[PATCH] subsystem: Do something': {patch.subject}"
+    summary = subject["summary"]
+    assert summary[0].isupper()
+    assert not summary.endswith(".")
+    verb = summary.split()[0]
+    assert verb in IMPERATIVE or not re.search(r"(ed|ing|[^s]s)$", verb), f"'{verb}' is no imperative"
+
+
+@per_patch
+def test_message_gives_evidence(patch: PatchFile) -> None:
+    assert len(patch.message.split()) > 30
+    assert LINK.search(patch.message) or FIGURE.search(patch.message), (
+        "neither a Link: nor a number with its unit"
+    )
+
+
+@per_patch
+def test_message_is_not_signed_off(patch: PatchFile) -> None:
+    """A sign-off certifies the origin: whoever submits the patch gives it, with `git am --signoff`."""
+    assert not SIGN_OFF.search(patch.message)
+
+
+@per_patch
+def test_patch_names_no_path_of_somebodys_machine(patch: PatchFile) -> None:
+    assert not PRIVATE_PATH.findall("\n".join([patch.subject, patch.message, *patch.added]))
+
+
+def test_readme_lists_every_patch_and_every_fragment() -> None:
+    text = (PATCHES / "README.md").read_text()
+    linked = re.findall(r"\]\(([^)]+\.(?:patch|config))\)", text)
+    there = [f"{patch.base}/{patch.name}" for patch in ALL]
+    there += [f"configs/{path.name}" for path in sorted((PATCHES / "configs").glob("*.config"))]
+    assert sorted(linked) == sorted(there)
