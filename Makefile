@@ -11,6 +11,8 @@ test-quick: setup-python  ## unit tests and linters only: no kernel, no guest
 	$(PYTEST) -m "not kernel and not lab"
 lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
+readme:      ## put the results of the last demo into the README
+	.venv/bin/python docs/refresh.py results/demo
 lock:        ## update the locked Python packages (needs uv)
 	tools/setup/lock.sh
 setup:       ## install what building and booting needs
@@ -20,4 +22,4 @@ setup-python:  ## install what the unit tests need
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick lint lock setup setup-python clean
+.PHONY: help demo test test-quick lint readme lock setup setup-python clean
