@@ -120,7 +120,7 @@ def up(request: Request, kernel: Artifact, disk: Disk, paths: Paths, say: Say) -
         ready = _judge(waited, request, kernel, folder, say=say)
     except BaseException:
         with signals.held_back():
-            _keep_console(folder, paths, request.name)
+            _keep_console(folder, paths, request.name, say)
             _end(folder, started)
             _reap(child)
         raise
@@ -264,8 +264,8 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
         )
     if waited.finding:
         raise ToolError(
-            f"{who}: {waited.outcome.value} on the way up: {waited.finding.text}",
-            "the console is above; try --variant stock",
+            f"{who}: {waited.outcome.value} on the way up: {waited.finding.text.rstrip('.')}",
+            "read the console",
             ExitCode.GUEST,
         )
     if waited.outcome is Outcome.EARLY_EXIT:
@@ -287,10 +287,12 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _keep_console(folder: Path, paths: Paths, name: str) -> None:
+def _keep_console(folder: Path, paths: Paths, name: str, say: Say) -> None:
+    kept = paths.failed_consoles / f"{name}.console.log"
     with contextlib.suppress(OSError):
-        paths.failed_consoles.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(folder / qemu.CONSOLE_LOG, paths.failed_consoles / f"{name}.console.log")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / qemu.CONSOLE_LOG, kept)
+        say(f"the whole console is kept in {kept}")
 
 
 def _reap(child: subprocess.Popen[bytes]) -> None:
