@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import json
 import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
 from hotplug_timer.errors import ExitCode, ToolError
 
 from . import arch, demo, inventory, rootfs, signals
-from .guest import console, lifecycle, qemu, ssh
-from .guest.state import State
+from .guest import lifecycle, qemu, ssh, status
 from .kernel import artifact, build, series, source
 from .kernel.artifact import Artifact
 from .paths import Paths
@@ -338,38 +337,9 @@ def _down(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 
 
 def _status(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
-    rows = [status_of(folder, guest) for folder, guest in lifecycle.known(paths)]
-    if arguments.json:
-        out(json.dumps(rows, indent=2))
-        return ExitCode.OK
-    if not rows:
-        out("no guests")
-    for row in rows:
-        out(
-            f"{row['name']:<16} {row['state']:<10} {row['arch']:<8} {row['cpus']:>5} CPUs  "
-            f"port {row['ssh_port']:<6} console {row['console']['verdict']:<8} {row['release']}"
-        )
+    reports = [status.describe(folder, guest) for folder, guest in lifecycle.known(paths)]
+    out(json.dumps(reports, indent=2) if arguments.json else status.table(reports))
     return ExitCode.OK
-
-
-def status_of(folder: Path, guest: State) -> dict[str, Any]:
-    """Describe one guest: its state file, QEMU's run state, and the console's verdict and findings."""
-    verdict = console.classify_file(folder / qemu.CONSOLE_LOG)
-    alive = lifecycle.is_running(guest)
-    fields = {key: value for key, value in asdict(guest).items() if key not in ("start_ticks",)}
-    return fields | {
-        "cpus": guest.cores * guest.threads,
-        "state": lifecycle.machine_status(folder) if alive else "gone",
-        "folder": str(folder),
-        "console": {
-            "log": str(folder / qemu.CONSOLE_LOG),
-            "verdict": verdict.severity.label,
-            "findings": [
-                {"line": found.line, "name": found.name, "severity": found.severity.label, "text": found.text}
-                for found in verdict.findings
-            ],
-        },
-    }
 
 
 def _ssh(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
@@ -382,14 +352,15 @@ def _ssh(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
 
 def _console(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
     folder, guest = lifecycle.require_running(arguments.name, paths)
-    with (folder / qemu.CONSOLE_LOG).open("rb") as log:
+    with (folder / qemu.CONSOLE_LOG).open("rb") as log, contextlib.suppress(KeyboardInterrupt):
         while True:
             alive = lifecycle.is_running(guest)
             sys.stdout.buffer.write(log.read())
             sys.stdout.buffer.flush()
             if not arguments.follow or not alive:
-                return ExitCode.OK
+                break
             time.sleep(0.3)
+    return ExitCode.OK
 
 
 def _inventory(_arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
@@ -431,10 +402,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return error.code
     except KeyboardInterrupt:
-        _complain("interrupted; nothing was left running")
+        _complain("interrupted; what it had started was ended")
         return ExitCode.INTERRUPTED
     except signals.Terminated:
-        _complain("terminated; nothing was left running")
+        _complain("terminated; what it had started was ended")
         return ExitCode.TERMINATED
     except BrokenPipeError:
         # The reader of our output has gone; Python must not complain about it once more at exit.
