@@ -23,6 +23,11 @@ PSERIES_TCG = "pseries,x-vof=on,cap-cfpc=broken,cap-sbbc=broken,cap-ibs=broken,c
 """x-vof skips the firmware's own start-up; the capabilities are Spectre counter-measures TCG has not."""
 
 
+TCG = "tcg,tb-size=256"
+"""MiB of translated code. With QEMU's own 1 GiB, over a million blocks pile up, and each page the next
+kernel is copied over then drags a list of thousands through the cache: a kexec took 190 s instead of 75 s."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a guest is made of. Memory in MiB."""
@@ -108,4 +113,4 @@ def _machine(machine: Machine) -> list[str]:
     else:
         model = "q35"
         cpu = "max" if tcg else "host"
-    return ["-M", model, "-accel", machine.accel, "-cpu", cpu]
+    return ["-M", model, "-accel", TCG if tcg else machine.accel, "-cpu", cpu]
