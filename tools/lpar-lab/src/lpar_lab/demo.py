@@ -27,7 +27,7 @@ GUEST = "demo"
 PLAYBOOK = Path("ansible/playbooks/ab.yml")
 ANSIBLE_CONFIG = Path("ansible/ansible.cfg")
 RAW = "raw"
-"""Folder for fetched result files, below the output folder."""
+"""Where the playbook puts fetched result files, below its results folder."""
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
 PROGRESS_S = 15.0
@@ -79,7 +79,7 @@ def run(settings: Settings, paths: Paths, say: Say) -> int:
         with _stage("guest up", say):
             lifecycle.up(settings.request(), kernels[0], disk, paths, say)
         with _stage("stock against patched", say):
-            _measure(settings, kernels, raw, tools=tools, paths=paths, say=say)
+            _measure(settings, kernels, tools, paths, say)
     finally:
         _keep_console(settings, paths)
         lifecycle.down(GUEST, paths, say)
@@ -144,22 +144,18 @@ def _fresh_output(output: Path) -> Path:
     return raw
 
 
-def playbook_variables(
-    settings: Settings, kernels: list[Artifact], raw: Path, bundle: Path
-) -> dict[str, object]:
+def playbook_variables(settings: Settings, kernels: list[Artifact], bundle: Path) -> dict[str, object]:
     """Return the variables of the A B B A playbook."""
     return {
         "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
         "ab_iterations": settings.iterations,
         "ab_operations": ["smt=off", "smt=on"],
-        "ab_results_dir": str(raw),
+        "ab_results_dir": str(settings.output),
         "ab_timer_bundle": str(bundle),
     }
 
 
-def _measure(
-    settings: Settings, kernels: list[Artifact], raw: Path, *, tools: Tools, paths: Paths, say: Say
-) -> None:
+def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: Paths, say: Say) -> None:
     """Run the playbook; when it fails, tell a guest that panicked from everything else."""
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
@@ -167,7 +163,7 @@ def _measure(
         bundle = work / "hotplug-timer.pyz"
         _timer(tools, ["bundle", "-o", bundle])
         variables = work / "vars.json"
-        variables.write_text(json.dumps(playbook_variables(settings, kernels, raw, bundle), indent=2))
+        variables.write_text(json.dumps(playbook_variables(settings, kernels, bundle), indent=2))
         slow = once_every(PROGRESS_S, say)
         result = process.run(
             [
