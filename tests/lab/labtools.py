@@ -1,0 +1,123 @@
+"""lpar-lab as a user runs it, with guests and processes that cannot be mistaken for anybody else's."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+T = TypeVar("T")
+
+
+class Lab:
+    """A lab with its state below `folder`; caches are the user's, so that kernels are built once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.guests = folder / "state/lpar-lab/guests"
+        self._mark = f"LPAR_LAB_TEST={uuid.uuid4()}"
+        self._environment = {
+            **os.environ,
+            **dict([self._mark.split("=")]),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "LPAR_LAB_PROJECT": str(self._project()),
+        }
+
+    def _project(self) -> Path:
+        """A checkout that differs from ours in one thing: lab.yml is its own."""
+        project = self.folder / "project"
+        (project / "inventory").mkdir(parents=True)
+        for part in ("ansible", "kernel-patches", "inventory/group_vars"):
+            (project / part).symlink_to(ROOT / part)
+        return project
+
+    @property
+    def inventory(self) -> str:
+        return (self.folder / "project/inventory/lab.yml").read_text()
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start lpar-lab; its output can be read when it has ended."""
+        return subprocess.Popen(
+            [BIN / "lpar-lab", *arguments],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(
+        self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """Run lpar-lab to its end."""
+        done = subprocess.run(
+            [BIN / "lpar-lab", *arguments],
+            env=self._environment,
+            input=stdin,
+            capture_output=True,
+            timeout=timeout,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args,
+            done.returncode,
+            done.stdout.decode(errors="replace"),
+            done.stderr.decode(errors="replace"),
+        )
+
+    def must(self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600) -> str:
+        """Run lpar-lab, which has to succeed; return its standard output."""
+        done = self.run(*arguments, stdin=stdin, timeout=timeout)
+        assert done.returncode == 0, f"{arguments}: exit code {done.returncode}\n{done.stderr[-4000:]}"
+        return done.stdout
+
+    def status(self) -> dict[str, dict[str, Any]]:
+        """What `status --json` says, by guest."""
+        return {row["name"]: row for row in json.loads(self.must("status", "--json"))}
+
+    def processes(self) -> dict[int, list[str]]:
+        """The processes that descend from this lab's commands, wherever they went: pid to arguments."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{self._mark}\0".encode() in (folder / "environ").read_bytes():
+                    found[int(folder.name)] = (folder / "cmdline").read_text().split("\0")[:-1]
+            except OSError:
+                continue  # ended meanwhile, or another user's
+        return found
+
+    def qemu(self, guest: str) -> int | None:
+        """The pid of a guest's QEMU."""
+        named = [
+            pid
+            for pid, words in self.processes().items()
+            if words and words[0].startswith("qemu-system-") and f"lpar-lab-{guest}" in words
+        ]
+        return named[0] if named else None
+
+    def kill_qemu(self, guest: str) -> None:
+        """End a guest's QEMU as the out-of-memory killer would."""
+        pid = wait_for(lambda: self.qemu(guest), 60)
+        os.kill(pid, signal.SIGKILL)
+
+    def assert_empty(self) -> None:
+        """Fail when a guest, a process or an inventory entry is left."""
+        wait_for(lambda: not self.processes(), 20)
+        assert not self.guests.exists() or not list(self.guests.iterdir())
+        assert self.status() == {}
+
+
+def wait_for(look: Callable[[], T | None], seconds: float) -> T:
+    """Wait until `look` finds something, and return it; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"nothing within {seconds:g} s"
+        time.sleep(0.2)
+    return found
