@@ -139,6 +139,7 @@ def build(work: Path) -> FakeHost:
         "ab_kexec_delay": 0,
         "ab_reboot_delay": 0,
         "ab_boot_timeout": 5,
+        "ab_answer_timeout": 5,
         "ab_down_timeout": 2,
     }
     return fake

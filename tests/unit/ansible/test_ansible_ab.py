@@ -240,6 +240,27 @@ def test_a_host_that_cannot_be_restored_is_shouted_about_and_rollback_brings_it_
     assert_back(host)
 
 
+def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: FakeHost) -> None:
+    results = host.results / "raw/fake"
+    results.mkdir(parents=True)
+    (results / "01-stock.jsonl").write_text("fetched")
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
+    record |= {"smt_level": "on", "online": "0-15"}
+    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER | {"results": str(results), "default": record}))
+    host.write("var/lib/smt-ab/stage/timing/01-stock.jsonl", "older")
+    host.write("var/lib/smt-ab/stage/timing/02-patched.jsonl", "measured")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert {file.name: file.read_text() for file in results.iterdir()} == {
+        "01-stock.jsonl": "fetched",
+        "02-patched.jsonl": "measured",
+    }
+    assert_back(host)
+
+
 def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
     host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
 
