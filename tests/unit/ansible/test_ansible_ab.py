@@ -169,10 +169,6 @@ def test_a_host_that_another_run_holds_is_left_alone(host: FakeHost) -> None:
         ("load-refused", "was never loaded: kexec --load"),
         ("load-ignored", "was never loaded: kexec reported success but /sys/kernel/kexec_loaded is 0"),
         ("jump-ignored", "the host never went down"),
-        (
-            "other-kernel",
-            "the host came back with another kernel: wanted 6.12-stock with stock variant, found",
-        ),
     ],
 )
 def test_a_boot_that_goes_wrong_is_named_and_undone(host: FakeHost, fault: str, message: str) -> None:

@@ -1,8 +1,7 @@
 """The commands of a fake host: kexec, systemctl and systemd-run that act on a directory, not on a machine.
 
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
-`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, other-kernel or
-reboot-ignored.
+`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored or reboot-ignored.
 """
 
 import json
@@ -51,8 +50,6 @@ def jump() -> int:
     if fault() == "jump-ignored":
         return 0
     loaded = json.loads(LOADED_KERNEL.read_text())
-    if fault() == "other-kernel":
-        loaded["release"] = "6.66-surprise"
     boot(loaded["release"], loaded["cmdline"])
     return 0
 
