@@ -48,7 +48,9 @@ def run(arguments: list[str], cwd: Path = ROOT) -> None:
     """Run a linter of this environment and show what it found when it found something."""
     program = BIN / arguments[0]
     assert shutil.which(str(program)), f"{arguments[0]} is not in the environment; run tools/setup/setup.sh"
-    done = subprocess.run([str(program), *arguments[1:]], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(program), *arguments[1:]], cwd=cwd, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{' '.join(arguments[:3])}\n{done.stdout}{done.stderr}"
 
 
