@@ -72,6 +72,19 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
 
 
 @per_base
+def test_a_new_warning_would_be_noticed(base: str, shops: Shops) -> None:
+    """Each tool gets something to find, so that the test above cannot pass for want of looking."""
+    shop, file = shops[base], "kernel/cpu.c"
+    bait = {"gcc": "static int bait_gcc(void) { int bait; return 0; }", "sparse": "int bait_sparse;"}
+    with shop.at(0):
+        with (shop.tree / file).open("a") as source:
+            source.write("\n".join(bait.values()))
+        found = {finding.text for finding in shop.compile([file]) if "bait" in finding.text}
+    assert any("unused variable" in text for text in found)
+    assert any("Should it be static?" in text for text in found)
+
+
+@per_base
 @pytest.mark.timeout(BUILD_TIMEOUT_S)
 def test_whole_series_builds(base: str) -> None:
     """Built where the lab finds it again; with ccache and the lab's object directory it is built once."""

@@ -18,6 +18,7 @@ from lpar_lab.ui import Progress
 FINDING = re.compile(r"^(?P<file>\S+?):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", re.MULTILINE)
 # Sources only an x86 kernel has use for; everything outside arch/ but these is compiled for ppc64le.
 X86_ONLY = ("arch/x86/", "drivers/char/hpet.c", "drivers/clocksource/acpi_pm.c")
+SPARSE = Path(__file__).with_name("sparse-report.sh")
 CHECKPATCH = (
     *("perl", "scripts/checkpatch.pl", "--strict", "--no-tree", "--no-summary", "--quiet"),
     # The submitter adds the sign-off. The source comes as an archive without history, so no commit
@@ -39,12 +40,24 @@ def arch_of(file: str) -> Arch:
     return X86_64 if file.startswith(X86_ONLY) else PPC64LE
 
 
-def objects_of(files: Sequence[str]) -> dict[Arch, list[str]]:
-    """The objects that source files become, by architecture; headers become none."""
-    objects: dict[Arch, list[str]] = {}
-    for file in files:
-        if file.endswith((".c", ".S")):
-            objects.setdefault(arch_of(file), []).append(str(Path(file).with_suffix(".o")))
+def units_of(tree: Path, file: str) -> list[str]:
+    """The files that are compiled for `file`: itself, or those that include it, as kernel/sched does.
+
+    Headers have none: what they break shows in the sources a patch changes with them, or in vmlinux.
+    """
+    if not file.endswith((".c", ".S")):
+        return []
+    path = tree / file
+    line = re.compile(rf'^#\s*include "{re.escape(path.name)}"', re.MULTILINE)
+    including = [other for other in path.parent.glob("*.c") if line.search(other.read_text())]
+    return [str(other.relative_to(tree)) for other in including] or [file]
+
+
+def objects_of(tree: Path, files: Sequence[str]) -> dict[Arch, set[str]]:
+    """The objects that source files end up in, by architecture."""
+    objects: dict[Arch, set[str]] = {}
+    for unit in (unit for file in files for unit in units_of(tree, file)):
+        objects.setdefault(arch_of(unit), set()).add(str(Path(unit).with_suffix(".o")))
     return objects
 
 
@@ -91,12 +104,14 @@ class Workshop:
 
         Fails the test, with the compiler's output, when one of them does not compile.
         """
-        return {
-            Finding(name, match["text"])
-            for arch, objects in objects_of(files).items()
-            for match in FINDING.finditer(self._make(arch, ["W=1", "C=2", *objects]))
-            if (name := os.path.relpath(match["file"], self.tree)) in files
-        }
+        findings = set()
+        for arch, objects in objects_of(self.tree, files).items():
+            output = self._make(arch, ["W=1", "C=2", f"CHECK={SPARSE}", *sorted(objects)])
+            for match in FINDING.finditer(output):
+                name = os.path.relpath(match["file"], self.tree)
+                if name in files:
+                    findings.add(Finding(name, match["text"]))
+        return findings
 
     def _make(self, arch: Arch, arguments: Sequence[str]) -> str:
         command = [
@@ -105,15 +120,16 @@ class Workshop:
             *(f"CC=ccache {arch.cross_prefix}gcc", "HOSTCC=ccache gcc"),
             *arguments,
         ]
+        # No CCACHE_BASEDIR: it would make the paths in warnings relative.
         environment = {
             "PATH": os.environ["PATH"],
             "LC_ALL": "C",
             "CCACHE_DIR": str(self.paths.ccache),
-            "CCACHE_BASEDIR": str(self.paths.cache),
             "CCACHE_NOHASHDIR": "1",
         }
         code, output = run(command, self.tree, environment)
-        assert code == 0, f"{' '.join(arguments)} for {arch.name} failed:\n{output[-4000:]}"
+        failed = [line for line in output.splitlines() if "***" in line or " error: " in line]
+        assert code == 0, "\n".join([f"{' '.join(arguments)} for {arch.name} failed", *failed])
         return output
 
     def _configured(self, arch: Arch) -> Path:
