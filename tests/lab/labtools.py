@@ -102,9 +102,15 @@ class Lab:
         ]
         return named[0] if named else None
 
+    def crash_kernel(self, guest: str) -> None:
+        """Make a running guest's kernel panic, a second from now: SSH would hang on a crashed kernel."""
+        crash = 'nohup sh -c "sleep 1; echo c > /proc/sysrq-trigger" > /dev/null 2>&1 &'
+        self.must("ssh", guest, "--", crash, timeout=120)
+
     def kill_qemu(self, guest: str) -> None:
         """End a guest's QEMU as the out-of-memory killer would."""
-        pid = wait_for(lambda: self.qemu(guest), 60)
+        pid = self.qemu(guest)
+        assert pid, f"no QEMU runs {guest}"
         os.kill(pid, signal.SIGKILL)
 
     def assert_empty(self) -> None:
@@ -112,6 +118,18 @@ class Lab:
         wait_for(lambda: not self.processes(), 20)
         assert not self.guests.exists() or not list(self.guests.iterdir())
         assert self.status() == {}
+
+
+def wait_while(command: subprocess.Popen[str], look: Callable[[], T | None], seconds: float) -> T:
+    """Wait for what `look` finds while a command runs; fails with what it said when it ends before."""
+
+    def still() -> T | None:
+        found = look()
+        if not found and command.poll() is not None:
+            raise AssertionError(f"ended with {command.returncode} too early:\n{command.communicate()[1]}")
+        return found
+
+    return wait_for(still, seconds)
 
 
 def wait_for(look: Callable[[], T | None], seconds: float) -> T:
