@@ -1,12 +1,13 @@
-"""What goes wrong on the way up is told apart, told in one line, and leaves nothing behind."""
+"""What goes wrong is told apart, told in one line, and leaves nothing behind."""
 
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from labtools import Lab, wait_for
+from labtools import Lab, wait_while
 
 from hotplug_timer.errors import ExitCode
 
@@ -19,7 +20,8 @@ CRASH = "systemd.run=\"/bin/sh -c 'echo c >/proc/sysrq-trigger'\""
 
 @pytest.fixture(autouse=True, scope="module")
 def built(lab: Lab) -> None:
-    lab.must("build-kernel", "--variant", "stock", timeout=2400)
+    for variant in ("stock", "patched"):
+        lab.must("build-kernel", "--variant", variant, timeout=2400)
     lab.must("build-rootfs", timeout=1200)
 
 
@@ -61,6 +63,7 @@ def test_panic_is_told_with_the_end_of_the_console(lab: Lab) -> None:
 
 def test_qemu_that_dies_is_told_from_a_panic_and_from_a_timeout(lab: Lab) -> None:
     command = lab.start("up", "killed", *SHAPE)
+    wait_while(command, lambda: lab.qemu("killed"), 60)
     lab.kill_qemu("killed")
     code, last = ended(command, 60)
     assert code == ExitCode.GUEST
@@ -69,12 +72,28 @@ def test_qemu_that_dies_is_told_from_a_panic_and_from_a_timeout(lab: Lab) -> Non
 
 def test_ctrl_c_while_a_guest_starts_takes_it_along(lab: Lab) -> None:
     command = lab.start("up", "interrupted", *SHAPE)
-    wait_for(lambda: lab.qemu("interrupted"), 60)
+    wait_while(command, lambda: lab.qemu("interrupted"), 60)
     command.send_signal(signal.SIGINT)
     code, last = ended(command, 60)
     assert code == ExitCode.INTERRUPTED
     assert last.startswith("lpar-lab: error: interrupted")
     assert lab.qemu("interrupted") is None
+
+
+@pytest.mark.parametrize("ending", ["early exit", "panic"])
+def test_guest_lost_while_it_is_measured(ending: str, lab: Lab, tmp_path: Path) -> None:
+    """The demo must neither hang nor take a guest that came back after its panic for a good one."""
+    log = tmp_path / "ansible.log"
+    command = lab.start("demo", *SHAPE, "--iterations", "9", "--output-dir", str(tmp_path))
+    wait_while(command, lambda: log.exists() and "timed 1/9" in log.read_text(), 900)
+    if ending == "panic":
+        lab.crash_kernel("demo")
+    else:
+        lab.kill_qemu("demo")
+    code, last = ended(command, 900)
+    assert code == ExitCode.GUEST
+    wanted = {"panic": "Kernel panic - not syncing: sysrq", "early exit": "QEMU ended"}
+    assert wanted[ending] in last
 
 
 def test_time_runs_out_for_a_guest_that_never_answers(lab: Lab) -> None:
