@@ -1,4 +1,5 @@
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,11 +8,10 @@ from test_lab_lifecycle import DISK, KERNEL
 
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import arch, demo
-from lpar_lab.guest import console, lifecycle
+from lpar_lab.guest import lifecycle
 from lpar_lab.paths import Paths
 
-CLEAN = console.Verdict(console.Severity.CLEAN, ())
-PANIC = console.classify(["Kernel panic - not syncing: Fatal exception"], console.load_rules())
+PANIC = "[   12.345678] Kernel panic - not syncing: Fatal exception"
 
 
 @pytest.fixture
@@ -90,30 +90,50 @@ def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "running", "code", "words"),
+    ("console_line", "running", "playbook", "code", "words"),
     [
-        (PANIC, True, ExitCode.GUEST, "the guest's kernel failed while it was measured: Kernel panic"),
-        (CLEAN, False, ExitCode.GUEST, "QEMU ended"),
-        (CLEAN, True, ExitCode.OPERATION, "ansible-playbook ended with 2: fatal: .demo.: FAILED!"),
+        (
+            PANIC,
+            True,
+            "exec sleep 60",
+            ExitCode.GUEST,
+            "the guest's kernel failed while it was measured: Kern",
+        ),
+        ("", False, "exec sleep 60", ExitCode.GUEST, "QEMU ended while the guest was measured"),
+        (PANIC, True, "exit 2", ExitCode.GUEST, "the guest's kernel failed while it was measured: Kern"),
+        (
+            "",
+            True,
+            "echo 'fatal: [demo]: FAILED!'; exit 2",
+            ExitCode.OPERATION,
+            "ended with 2: fatal: .demo.: ",
+        ),
     ],
 )
-def test_a_failed_playbook_is_told_from_a_failed_kernel(  # noqa: PLR0917 - fixtures
+def test_why_a_measurement_failed(  # noqa: PLR0917 - fixtures
+    settings: demo.Settings,
     paths: Paths,
-    tmp_path: Path,
+    said: list[str],
     monkeypatch: pytest.MonkeyPatch,
-    verdict: console.Verdict,
+    console_line: str,
     running: bool,
+    playbook: str,
     code: ExitCode,
     words: str,
 ) -> None:
-    log = tmp_path / "ansible.log"
-    log.write_text('TASK [smt_ab : run] ***\nfatal: [demo]: FAILED! => {"msg": "no"}\nPLAY RECAP ***\n')
-    guests = [(paths.guests / "demo", None)] if running else []
-    monkeypatch.setattr(lifecycle, "running", lambda _: guests)
-    error = demo._playbook_failure(2, verdict, log, paths)
-    assert error.code is code
-    with pytest.raises(ToolError, match=words):
-        raise error
+    guest = paths.guests / "demo"
+    guest.mkdir(parents=True)
+    (guest / "console.log").write_text(console_line + "\n")
+    monkeypatch.setattr(lifecycle, "running", lambda _: [(guest, None)] if running else [])
+    settings.output.mkdir()
+    command = settings.output / "ansible-playbook"
+    command.write_text(f"#!/bin/sh\n{playbook}\n")
+    command.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=words) as caught:
+        demo._measure(settings, [], demo.Tools("true", str(command)), paths, said.append)
+    assert caught.value.code is code
+    assert time.monotonic() - began < 30, "a lost guest is not waited for"
 
 
 @pytest.mark.parametrize(
@@ -134,7 +154,7 @@ def test_ansibles_reason(text: str, reason: str) -> None:
 
 def test_no_results_is_an_input_fault(settings: demo.Settings, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no result files"):
-        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "ansible-playbook"))
+        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "ansible-playbook"), lambda _: None)
 
 
 def test_current_task_comes_from_the_log(tmp_path: Path) -> None:

@@ -72,5 +72,5 @@ def test_kvm_needs_the_same_architecture(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_memory_grows_with_cpus() -> None:
-    assert qemu.default_memory(16) == 2048
+    assert qemu.default_memory(16) == 1024
     assert qemu.default_memory(256) > 4096

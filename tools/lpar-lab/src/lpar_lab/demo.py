@@ -84,7 +84,7 @@ def run(settings: Settings, paths: Paths, say: Say) -> int:
         _keep_console(settings, paths)
         lifecycle.down(GUEST, paths, say)
     with _stage("comparison and report", say):
-        _report(settings, raw, tools)
+        _report(settings, raw, tools, say)
     out(str(settings.output / "report.html"))
     return ExitCode.OK
 
@@ -156,15 +156,22 @@ def playbook_variables(settings: Settings, kernels: list[Artifact], bundle: Path
 
 
 def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: Paths, say: Say) -> None:
-    """Run the playbook; when it fails, tell a guest that panicked from everything else."""
+    """Run the playbook, which ends at once when the guest fails; Ansible would wait for it to come back."""
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
+    slow = once_every(PROGRESS_S, say)
+
+    def look() -> None:
+        failure = _guest_failure(log, paths)
+        if failure:
+            raise failure
+        slow(_current_task(log))
+
     with scratch.folder(paths.scratch, "demo") as work:
         bundle = work / "hotplug-timer.pyz"
         _timer(tools, ["bundle", "-o", bundle])
         variables = work / "vars.json"
         variables.write_text(json.dumps(playbook_variables(settings, kernels, bundle), indent=2))
-        slow = once_every(PROGRESS_S, say)
         result = process.run(
             [
                 tools.ansible_playbook,
@@ -176,11 +183,17 @@ def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: P
             cwd=paths.project,
             env=_environment(paths),
             log=log,
-            tick=lambda: slow(_current_task(log)),
+            tick=look,
         )
-    verdict = console.classify_file(lifecycle.folder_of(paths, GUEST) / qemu.CONSOLE_LOG)
+    failure = _guest_failure(log, paths)
+    if failure:
+        raise failure
     if result.returncode != 0:
-        raise _playbook_failure(result.returncode, verdict, log, paths)
+        why = ansible_reason(log.read_text(errors="replace"))
+        raise ToolError(
+            f"ansible-playbook ended with {result.returncode}: {why}", _kept(log), ExitCode.OPERATION
+        )
+    verdict = _console_verdict(paths)
     if verdict.cause:
         say(f"the console shows {len(verdict.findings)} warning(s), the first: {verdict.cause.text}")
 
@@ -202,16 +215,24 @@ def _current_task(log: Path) -> str:
     return f"ansible: {tasks[-1]}" if tasks else "ansible: starting"
 
 
-def _playbook_failure(returncode: int, verdict: console.Verdict, log: Path, paths: Paths) -> ToolError:
-    kept = f"see {log} and {log.with_name(CONSOLE_LOG)}"
+def _console_verdict(paths: Paths) -> console.Verdict:
+    return console.classify_file(lifecycle.folder_of(paths, GUEST) / qemu.CONSOLE_LOG)
+
+
+def _kept(log: Path) -> str:
+    return f"see {log} and {log.with_name(CONSOLE_LOG)}"
+
+
+def _guest_failure(log: Path, paths: Paths) -> ToolError | None:
+    """Tell what the guest failed of, if it did: its kernel, or QEMU itself."""
+    verdict = _console_verdict(paths)
     if verdict.severity >= Severity.OOPS and verdict.cause:
-        return ToolError(
-            f"the guest's kernel failed while it was measured: {verdict.cause.text}", kept, ExitCode.GUEST
-        )
-    if not any(folder.name == GUEST for folder, _ in lifecycle.running(paths)):
-        return ToolError("QEMU ended while the guest was measured", kept, ExitCode.GUEST)
-    why = ansible_reason(log.read_text(errors="replace"))
-    return ToolError(f"ansible-playbook ended with {returncode}: {why}", kept, ExitCode.OPERATION)
+        what = f"the guest's kernel failed while it was measured: {verdict.cause.text}"
+    elif not any(folder.name == GUEST for folder, _ in lifecycle.running(paths)):
+        what = "QEMU ended while the guest was measured"
+    else:
+        return None
+    return ToolError(what, _kept(log), ExitCode.GUEST)
 
 
 def ansible_reason(text: str) -> str:
@@ -230,12 +251,15 @@ def _keep_console(settings: Settings, paths: Paths) -> None:
         shutil.copyfile(log, settings.output / CONSOLE_LOG)
 
 
-def _report(settings: Settings, raw: Path, tools: Tools) -> None:
+def _report(settings: Settings, raw: Path, tools: Tools, say: Say) -> None:
     """Print the comparison and write report.html and summary.json."""
     files = sorted(raw.rglob("*.jsonl"))
     if not files:
         raise ToolError(f"no result files in {raw}", f"see {settings.output / ANSIBLE_LOG}", ExitCode.INPUT)
-    out(_timer(tools, ["compare", *files, "--baseline", series.STOCK]))
+    compared = _timer(tools, ["compare", *files, "--baseline", series.STOCK])
+    for remark in compared.errors.splitlines():
+        say(remark)
+    out(compared.output.rstrip())
     _timer(
         tools,
         [
@@ -251,12 +275,13 @@ def _report(settings: Settings, raw: Path, tools: Tools) -> None:
     )
 
 
-def _timer(tools: Tools, arguments: list[str | Path]) -> str:
-    result = process.run([tools.hotplug_timer, *arguments])
+def _timer(tools: Tools, arguments: list[str | Path]) -> process.Finished:
+    """Run hotplug-timer, whose remarks are in `errors`; ToolError when it fails."""
+    result = process.run([tools.hotplug_timer, *arguments], merge_errors=False)
     if result.returncode != 0:
         codes = [code for code in ExitCode if code == result.returncode]
         raise ToolError(
-            f"hotplug-timer {arguments[0]} failed: {process.last_line(result.output)}",
+            f"hotplug-timer {arguments[0]} failed: {process.last_line(result.errors)}",
             code=codes[0] if codes else ExitCode.INTERNAL,
         )
-    return result.output.rstrip()
+    return result

@@ -79,10 +79,11 @@ def stop(identity: Identity, grace: float = STOP_GRACE_S) -> None:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a tool ended: its exit code and what it wrote."""
+    """How a tool ended: its exit code and what it wrote; `errors` only when it was kept apart."""
 
     returncode: int
     output: str
+    errors: str = ""
 
 
 def run(
@@ -91,11 +92,14 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
+    merge_errors: bool = True,
     tick: Callable[[], None] | None = None,
     stdin: bytes | None = None,
     timeout: float | None = None,
 ) -> Finished:
-    """Run a tool to its end and return its exit code and merged output (or the log's, when `log` is set).
+    """Run a tool to its end and return its exit code and output, which goes to `log` when that is set.
+
+    Standard error goes with the output unless `merge_errors` is off.
 
     The tool leads its own process group, which is ended when this function is left early (Ctrl-C,
     SIGTERM, timeout), so that no grandchild survives. `tick` is called about once a second.
@@ -111,13 +115,13 @@ def run(
                 env=env,
                 stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
                 stdout=stdout,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.STDOUT if merge_errors else subprocess.PIPE,
                 start_new_session=True,
             )
         except FileNotFoundError:
             raise ToolError(f"'{command[0]}' is not installed", "install it and try again") from None
         try:
-            output = _communicate(child, stdin, tick, timeout)
+            output, errors = _communicate(child, stdin, tick, timeout)
         except subprocess.TimeoutExpired:
             _end_group(child)
             raise ToolError(
@@ -127,7 +131,7 @@ def run(
             _end_group(child)
             raise
     text = output.decode(errors="replace") if log is None else ""
-    return Finished(child.returncode, text)
+    return Finished(child.returncode, text, errors.decode(errors="replace"))
 
 
 def _communicate(
@@ -135,11 +139,12 @@ def _communicate(
     stdin: bytes | None,
     tick: Callable[[], None] | None,
     timeout: float | None,
-) -> bytes:
+) -> tuple[bytes, bytes]:
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         try:
-            return child.communicate(stdin, timeout=1.0)[0] or b""
+            output, errors = child.communicate(stdin, timeout=1.0)
+            return output or b"", errors or b""
         except subprocess.TimeoutExpired:
             stdin = None  # what was given once is not given again
             if deadline is not None and time.monotonic() >= deadline:
