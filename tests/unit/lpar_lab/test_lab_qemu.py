@@ -74,3 +74,4 @@ def test_kvm_needs_the_same_architecture(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_memory_grows_with_cpus() -> None:
     assert qemu.default_memory(16) == 1024
     assert qemu.default_memory(256) > 4096
+    assert all(qemu.default_memory(cpus) % qemu.MEMORY_STEP == 0 for cpus in range(1, 300))

@@ -41,6 +41,10 @@ TCG = "tcg,tb-size=256"
 kernel is copied over then drags a list of thousands through the cache: a kexec took 190 s instead of 75 s."""
 
 
+MEMORY_STEP = 256
+"""MiB; a pseries machine's memory comes in blocks of this size."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """What a guest is made of. Memory in MiB."""
@@ -63,7 +67,7 @@ class Machine:
 
 def default_memory(cpus: int) -> int:
     """Memory in MiB that boots `cpus` CPUs: per-CPU areas, one kexec image, some user space."""
-    return 768 + 16 * cpus
+    return -(-(768 + 16 * cpus) // MEMORY_STEP) * MEMORY_STEP
 
 
 def check(arch: Arch, cores: int, threads: int, accel: str) -> None:
