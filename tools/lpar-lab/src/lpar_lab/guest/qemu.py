@@ -102,6 +102,8 @@ def command(machine: Machine) -> list[str]:
         machine.arch.qemu,
         *("-name", f"lpar-lab-{machine.name}"),
         *("-nodefaults", "-no-user-config", "-display", "none"),
+        # A POWER guest tells QEMU of its panic; by default that is the end of both.
+        *("-action", "panic=none"),
         *_machine(machine),
         *("-smp", f"{machine.cpus},sockets=1,cores={machine.cores},threads={machine.threads}"),
         *("-m", str(machine.memory)),
