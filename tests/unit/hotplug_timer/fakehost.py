@@ -342,6 +342,9 @@ class FakeSysfs(Sysfs):
         super().mkdir(name)
         self.host.put(f"{name.lstrip('/')}/buffer_size_kb", "1408")
         self.host.put(f"{name.lstrip('/')}/events/hotplug_timer/enable", "0")
+        if self.host.has(f"{TRACING}/events/cpuhp/cpuhp_bulk_chunk"):
+            self.host.put(f"{name.lstrip('/')}/events/cpuhp/cpuhp_bulk_chunk/enable", "0")
+            self.host.put(f"{name.lstrip('/')}/trace", "# tracer: nop")
 
     def rmdir(self, name: str) -> None:
         for path in sorted(self.path(name).rglob("*"), reverse=True):

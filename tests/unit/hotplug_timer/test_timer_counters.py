@@ -6,7 +6,9 @@ import pytest
 from fakehost import TRACING, FakeHost, FakeSysfs
 
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.target.bulktrace import parse_trace
 from hotplug_timer.target.counters import (
+    CounterWithChunks,
     FunctionProfileCounter,
     KprobeCounter,
     choose_counter,
@@ -20,6 +22,7 @@ PARSERS = {
     "trace_stat": parse_function_stat,
     "kprobe_profile": parse_kprobe_profile,
     "set_ftrace_filter": parse_filter,
+    "bulk_trace": parse_trace,
 }
 #: The fake host's costs of smt=off with 2 cores x SMT4: six CPUs go.
 OFF_BY_PROFILER = {
@@ -143,6 +146,25 @@ def test_what_a_killed_run_left_behind_is_cleared(host: FakeHost) -> None:
     with counter.active():
         host.write_control("off")
         assert counter.read() == OFF_BY_KPROBES
+
+
+@pytest.mark.parametrize("profiler", [True, False])
+def test_chunks_are_counted_where_the_kernel_tells_them(host: FakeHost, golden: Path, profiler: bool) -> None:
+    host.add_tracing(profiler=profiler)
+    (host.root / TRACING / "instances").mkdir(exist_ok=True)
+    host.put(f"{TRACING}/events/cpuhp/cpuhp_bulk_chunk/enable", "0")
+    counter = choose_counter(FakeSysfs(host))
+    assert isinstance(counter, CounterWithChunks)
+    assert counter.name == ("function_profile" if profiler else "kprobe")
+    instance = f"{TRACING}/instances/hotplug-timer-bulk"
+    with counter.active():
+        assert host.get(f"{instance}/events/cpuhp/cpuhp_bulk_chunk/enable") == "1"
+        first = counter.read()
+        host.put(f"{instance}/trace", (golden / "bulk_trace/serial.txt").read_text())
+        host.write_control("off")
+        counts = subtract(counter.read(), first)
+    assert counts == {**(OFF_BY_PROFILER if profiler else OFF_BY_KPROBES), "chunks": 2, "serial_chunks": 1}
+    assert not host.has(instance)
 
 
 def test_optional_function_may_be_missing(host: FakeHost) -> None:

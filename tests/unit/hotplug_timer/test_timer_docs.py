@@ -53,7 +53,7 @@ def keys(value: object, prefix: str = "") -> set[str]:
 
 
 def test_every_key_of_the_summary_is_documented_and_no_other(tmp_path: Path) -> None:
-    counts = {**STOCK_COUNTS, "synchronize_rcu_expedited": 0}
+    counts = {**STOCK_COUNTS, "synchronize_rcu_expedited": 0, "chunks": 1, "serial_chunks": 0}
     data = read_files(
         [
             write(tmp_path / "a", records("r1", "LABEL", [2.0], [1.0], counts=counts)),

@@ -16,6 +16,8 @@ COUNT_NAMES = {
     "synchronize_rcu_expedited": "expedited ones",
     "stop_machine": "stop_machine rendezvous",
     "domain_rebuild": "sched-domain rebuilds",
+    "chunks": "chunks of CPUs",
+    "serial_chunks": "of them one by one",
 }
 
 
@@ -64,6 +66,11 @@ class Comparison:
     def row(self, operation: str, label: str) -> Row | None:
         """Return the row of one cell; None when it has no sample."""
         return next((row for row in self.rows if (row.operation, row.label) == (operation, label)), None)
+
+    @property
+    def count_names(self) -> list[str]:
+        """What was counted in at least one cell, in the order of `COUNT_NAMES`."""
+        return [name for name in COUNT_NAMES if any(name in row.values for row in self.counts)]
 
     def count_row(self, operation: str, label: str) -> CountRow | None:
         """Return the counts of one cell; None when nothing was counted."""

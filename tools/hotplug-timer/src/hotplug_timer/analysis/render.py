@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from typing import TextIO
 
 from rich import box
@@ -89,15 +90,16 @@ def verdict_text(effect: Effect, row: Row) -> str:
     return f"{TOO_FEW}: n = {row.summary.n} cannot go below p = {effect.min_p:.2g}"
 
 
-def count_header() -> list[str]:
-    """Return the headings of the counts table."""
-    return ["operation", "variant", "n", *COUNT_NAMES.values()]
+def count_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Return headings and rows of the counts table as text; a range where counted iterations differ."""
+    names = comparison.count_names
+    header = ["operation", "variant", "n", *(COUNT_NAMES[name] for name in names)]
+    return header, [_count_cells(row, names) for row in comparison.counts]
 
 
-def count_cells(row: CountRow) -> list[str]:
-    """Return one row of the counts table as text; a range where counted iterations differ."""
+def _count_cells(row: CountRow, names: Sequence[str]) -> list[str]:
     n = max(len(values) for values in row.values.values())
-    return [row.operation, row.label, str(n), *(_range(row.values.get(name)) for name in COUNT_NAMES)]
+    return [row.operation, row.label, str(n), *(_range(row.values.get(name)) for name in names)]
 
 
 def to_markdown(comparison: Comparison) -> str:
@@ -105,7 +107,7 @@ def to_markdown(comparison: Comparison) -> str:
     parts = [_markdown(seconds_header(comparison), _seconds_rows(comparison))]
     if comparison.counts:
         parts.append("Per transition, counted with tracing on and never timed:\n")
-        parts.append(_markdown(count_header(), [count_cells(row) for row in comparison.counts]))
+        parts.append(_markdown(*count_table(comparison)))
     return "\n".join(parts)
 
 
@@ -152,7 +154,7 @@ def _print_tables(comparison: Comparison, stream: TextIO) -> None:
     console.print(_table(seconds_header(comparison), _seconds_rows(comparison), tty))
     if comparison.counts:
         console.print("\nper transition, counted with tracing on and never timed", markup=False)
-        console.print(_table(count_header(), [count_cells(row) for row in comparison.counts], tty))
+        console.print(_table(*count_table(comparison), tty))
 
 
 def _seconds_rows(comparison: Comparison) -> list[list[str]]:
@@ -184,7 +186,7 @@ def _flat(comparison: Comparison, row: Row) -> dict[str, object]:
         **entry,
         "interval_low_percent": low,
         "interval_high_percent": high,
-        **{name: counts.typical(name) if counts else None for name in COUNT_NAMES},
+        **{name: counts.typical(name) if counts else None for name in comparison.count_names},
     }
 
 

@@ -71,6 +71,7 @@ def render_page(data: Dataset, comparison: Comparison, base: str, summary: str) 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    count_header, count_rows = render.count_table(comparison)
     source = files("hotplug_timer.analysis").joinpath("templates/report.html.j2").read_text("utf-8")
     return environment.from_string(source).render(
         base=base,
@@ -82,8 +83,8 @@ def render_page(data: Dataset, comparison: Comparison, base: str, summary: str) 
         series={label: plot.series_variable(comparison.labels, label) for label in comparison.labels},
         seconds_header=render.seconds_header(comparison),
         seconds_rows=[render.seconds_cells(row, comparison.baseline) for row in comparison.rows],
-        count_header=render.count_header(),
-        count_rows=[render.count_cells(row) for row in comparison.counts],
+        count_header=count_header,
+        count_rows=count_rows,
         runs=data.runs,
         downloads=[
             _download("results.jsonl", "application/jsonl", data.raw),

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterator
 
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.target.bulktrace import BulkTrace
 from hotplug_timer.target.sysfs import Sysfs
 
 #: Count name to hits.
@@ -216,6 +217,34 @@ class KprobeCounter(Counter):
         self._defined.append(key)
 
 
+class CounterWithChunks(Counter):
+    """Another counter, and beside it the chunks of bulk transitions."""
+
+    def __init__(self, fs: Sysfs, tracing: str, inner: Counter) -> None:
+        super().__init__(fs, tracing)
+        self.name = inner.name
+        self._inner = inner
+        self._bulk = BulkTrace(fs, tracing)
+
+    def problem(self) -> str | None:
+        """Return what keeps the other counter from working."""
+        return self._inner.problem()
+
+    def read(self) -> Counts:
+        """Return the hits and chunks so far."""
+        return {**self._inner.read(), **self._bulk.read()}
+
+    def _start(self) -> None:
+        self._bulk.start()
+        self._inner._start()
+
+    def _stop(self) -> None:
+        try:
+            self._inner._stop()
+        finally:
+            self._bulk.stop()
+
+
 def choose_counter(fs: Sysfs) -> Counter:
     """Return the first counter that works here; ToolError (ENVIRONMENT) naming what the kernel lacks."""
     tracing = next((name for name in TRACING_DIRS if fs.exists(f"{name}/available_tracers")), None)
@@ -230,7 +259,8 @@ def choose_counter(fs: Sysfs) -> Counter:
     for counter in (FunctionProfileCounter(fs, tracing), KprobeCounter(fs, tracing)):
         problem = counter.problem()
         if problem is None:
-            return counter
+            has_chunks = BulkTrace(fs, tracing).is_available()
+            return CounterWithChunks(fs, tracing, counter) if has_chunks else counter
         problems.append(problem)
     raise ToolError(
         f"cannot count grace periods: {' and '.join(problems)}",
