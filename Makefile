@@ -8,7 +8,7 @@ demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against 
 test: setup  ## all tests: unit, kernel builds, guests in QEMU
 	$(PYTEST)
 test-quick: setup-python  ## unit tests and linters only: no kernel, no guest
-	$(PYTEST) -n auto -m "not kernel and not lab"
+	$(PYTEST) -n 2 -m "not kernel and not lab"
 lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
 readme:      ## put the results of the last demo into the README
