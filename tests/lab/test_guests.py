@@ -13,7 +13,7 @@ from hotplug_timer.errors import ExitCode
 # An x86-64 kernel and base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
 
-POWER, X86 = "lpar", "pc"
+POWER, X86 = "p10", "pc"
 SHAPE = ("--cores", "2", "--threads", "2")
 
 
