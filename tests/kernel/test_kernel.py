@@ -19,6 +19,8 @@ from lpar_lab.paths import Paths
 # The first test of a base fetches and unpacks its source.
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1200)]
 BUILD_TIMEOUT_S = 3000
+OUTSIDE_THE_LAB = "drivers/hwmon/coretemp.c"
+"""A file that no lab kernel has."""
 
 ALL = patchfiles.all_patches()
 per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
@@ -72,9 +74,10 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
 
 
 @per_base
-def test_a_new_warning_would_be_noticed(base: str, shops: Shops) -> None:
+@pytest.mark.parametrize("file", ["kernel/cpu.c", OUTSIDE_THE_LAB])
+def test_a_new_warning_would_be_noticed(base: str, file: str, shops: Shops) -> None:
     """Each tool gets something to find, so that the test above cannot pass for want of looking."""
-    shop, file = shops[base], "kernel/cpu.c"
+    shop = shops[base]
     bait = {"gcc": "static int bait_gcc(void) { int bait; return 0; }", "sparse": "int bait_sparse;"}
     with shop.at(0):
         with (shop.tree / file).open("a") as source:
@@ -82,6 +85,27 @@ def test_a_new_warning_would_be_noticed(base: str, shops: Shops) -> None:
         found = {finding.text for finding in shop.compile([file]) if "bait" in finding.text}
     assert any("unused variable" in text for text in found)
     assert any("Should it be static?" in text for text in found)
+
+
+@per_base
+@pytest.mark.parametrize("file", ["kernel/cpu.c", OUTSIDE_THE_LAB])
+def test_a_file_that_does_not_compile_is_noticed(base: str, file: str, shops: Shops) -> None:
+    """Whichever configuration has the file: no other one is asked to do better."""
+    shop = shops[base]
+    with shop.at(0):
+        with (shop.tree / file).open("a") as source:
+            source.write("int bait(void) { return undeclared; }")
+        with pytest.raises(AssertionError, match=r"error: .undeclared. undeclared"):
+            shop.compile([file])
+
+
+@per_base
+def test_a_file_that_nothing_compiles_is_noticed(base: str, shops: Shops) -> None:
+    shop = shops[base]
+    with shop.at(0):
+        (shop.tree / "kernel/unlisted.c").write_text("int fine;")
+        with pytest.raises(AssertionError, match=r"no configuration compiles .'kernel/unlisted\.o'"):
+            shop.compile(["kernel/unlisted.c"])
 
 
 @per_base

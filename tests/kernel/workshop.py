@@ -1,11 +1,14 @@
-"""Compiling single files of a kernel, at any patch of a series, in an object directory of the tests' own."""
+"""Compiling single files of a kernel, at any patch of a series, in object directories of the tests' own.
+
+A file is compiled in the configuration of a lab kernel if that has it, else in one that has all drivers.
+"""
 
 import os
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lpar_lab import lock, scratch
@@ -16,8 +19,14 @@ from lpar_lab.paths import Paths
 from lpar_lab.ui import Progress
 
 FINDING = re.compile(r"^(?P<file>\S+?):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", re.MULTILINE)
-# Sources only an x86 kernel has use for; everything outside arch/ but these is compiled for ppc64le.
-X86_ONLY = ("arch/x86/", "drivers/char/hpet.c", "drivers/clocksource/acpi_pm.c")
+# kbuild compiles any file it is asked for by name, with nearly the flags it would have, whatever the
+# configuration says. So it has to say as well whether the file is one of those it would compile by itself:
+# in the place where it marks modules when it says what it does.
+MARK = (
+    "quiet_modtag=$(if $(filter $@,$(real-obj-y) $(real-obj-m) $(lib-y) $(extra-y) $(always-y)),listed,other)"
+)
+COMPILES = re.compile(r"^  (?:CC|AS) (?P<mark>listed|other)  (?P<object>\S+)$", re.MULTILINE)
+NO_RULE = re.compile(r"No rule to make target '(?:\./)?(?P<object>\S+)'")
 SPARSE = Path(__file__).with_name("sparse-report.sh")
 CHECKPATCH = (
     *("perl", "scripts/checkpatch.pl", "--strict", "--no-tree", "--no-summary", "--quiet"),
@@ -35,9 +44,49 @@ class Finding:
     text: str
 
 
-def arch_of(file: str) -> Arch:
-    """The architecture that a source file is compiled for here."""
-    return X86_64 if file.startswith(X86_ONLY) else PPC64LE
+@dataclass(frozen=True)
+class Configuration:
+    """What a file is compiled for, and with which configuration: a lab kernel's, or everything there is."""
+
+    arch: Arch
+    everything: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{'allmodconfig' if self.everything else 'lab'} for {self.arch.name}"
+
+    def takes(self, name: str) -> bool:
+        """Whether an object is this architecture's, or everybody's."""
+        return not name.startswith("arch/") or name.startswith(f"arch/{self.arch.kbuild}/")
+
+
+# The first one that has a file is the one it is compiled in.
+CONFIGURATIONS = (
+    Configuration(PPC64LE),
+    Configuration(X86_64),
+    Configuration(PPC64LE, everything=True),
+    Configuration(X86_64, everything=True),
+)
+# Stock files have warnings at W=1, too.
+NO_WERROR = """\
+# CONFIG_WERROR is not set
+# CONFIG_DRM_WERROR is not set
+# CONFIG_KVM_WERROR is not set
+CONFIG_PPC_DISABLE_WERROR=y
+"""
+# What allmodconfig is not to choose: tools that are on some machines only,
+# and copies of all headers, which take longer to install than the files here to compile.
+NOT_EVERYTHING = """\
+CONFIG_CPU_LITTLE_ENDIAN=y
+# CONFIG_RUST is not set
+# CONFIG_GCC_PLUGINS is not set
+# CONFIG_HEADERS_INSTALL is not set
+"""
+
+
+def target_of(arch: str, name: str) -> str:
+    """What kbuild calls an object: what is every KVM's, it reaches through the architecture's."""
+    return f"arch/{arch}/kvm/../../../{name}" if name.startswith("virt/kvm/") else name
 
 
 def units_of(tree: Path, file: str) -> list[str]:
@@ -53,11 +102,12 @@ def units_of(tree: Path, file: str) -> list[str]:
     return [str(other.relative_to(tree)) for other in including] or [file]
 
 
-def objects_of(tree: Path, files: Sequence[str]) -> dict[Arch, set[str]]:
-    """The objects that source files end up in, by architecture."""
-    objects: dict[Arch, set[str]] = {}
-    for unit in (unit for file in files for unit in units_of(tree, file)):
-        objects.setdefault(arch_of(unit), set()).add(str(Path(unit).with_suffix(".o")))
+def objects_of(tree: Path, files: Sequence[str]) -> dict[str, set[str]]:
+    """The objects that source files end up in, and the files of each."""
+    objects: dict[str, set[str]] = {}
+    for file in files:
+        for unit in units_of(tree, file):
+            objects.setdefault(str(Path(unit).with_suffix(".o")), set()).add(file)
     return objects
 
 
@@ -77,6 +127,7 @@ class Workshop:
     patches: list[Patch]
     paths: Paths
     folder: Path
+    configured: dict[Configuration, Path] = field(default_factory=dict)
 
     @property
     def tree(self) -> Path:
@@ -105,17 +156,43 @@ class Workshop:
         Fails the test, with the compiler's output, when one of them does not compile.
         """
         findings = set()
-        for arch, objects in objects_of(self.tree, files).items():
-            output = self._make(arch, ["W=1", "C=2", f"CHECK={SPARSE}", *sorted(objects)])
+        left = objects_of(self.tree, files)
+        for configuration in CONFIGURATIONS:
+            mine = {name for name in left if configuration.takes(name)}
+            if not mine:
+                continue
+            output, listed = self._compile(configuration, mine)
+            looked_at = {file for name in listed for file in left.pop(name)}
             for match in FINDING.finditer(output):
                 name = os.path.relpath(match["file"], self.tree)
-                if name in files:
+                if name in looked_at:
                     findings.add(Finding(name, match["text"]))
+        assert not left, f"no configuration compiles {sorted(left)}"
         return findings
 
-    def _make(self, arch: Arch, arguments: Sequence[str]) -> str:
+    def _compile(self, configuration: Configuration, objects: set[str]) -> tuple[str, set[str]]:
+        """Compile objects, from scratch; return what make says, and which of them the configuration has.
+
+        Fails the test when one that it has does not compile; what becomes of others does not matter.
+        """
+        folder = self._configured(configuration)
+        for name in objects:
+            (folder / name).unlink(missing_ok=True)
+        targets = sorted(target_of(configuration.arch.kbuild, name) for name in objects)
+        arguments = ["-k", "W=1", "C=2", f"CHECK={SPARSE}", MARK, *targets]
+        _, output = self._make(configuration.arch, folder, arguments)
+        marks = {os.path.normpath(match["object"]): match["mark"] for match in COMPILES.finditer(output)}
+        listed = {name for name in objects if marks.get(name) == "listed"}
+        without_rule = {os.path.normpath(match["object"]) for match in NO_RULE.finditer(output)}
+        failed = {name for name in listed if not (folder / name).exists()}
+        # Neither compiled nor refused: make did not come that far.
+        failed |= objects - marks.keys() - without_rule
+        self._must(not failed, configuration, f"compiling {', '.join(sorted(failed))}", output)
+        return output, listed
+
+    def _make(self, arch: Arch, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
         command = [
-            *("make", f"-j{os.cpu_count()}", f"O={self._configured(arch)}"),
+            *("make", f"-j{os.cpu_count()}", f"O={folder}"),
             *(f"ARCH={arch.kbuild}", f"CROSS_COMPILE={arch.cross_prefix}"),
             *(f"CC=ccache {arch.cross_prefix}gcc", "HOSTCC=ccache gcc"),
             *arguments,
@@ -127,17 +204,39 @@ class Workshop:
             "CCACHE_DIR": str(self.paths.ccache),
             "CCACHE_NOHASHDIR": "1",
         }
-        code, output = run(command, self.tree, environment)
-        failed = [line for line in output.splitlines() if "***" in line or " error: " in line]
-        assert code == 0, "\n".join([f"{' '.join(arguments)} for {arch.name} failed", *failed])
-        return output
+        return run(command, self.tree, environment)
 
-    def _configured(self, arch: Arch) -> Path:
-        """Make the configuration of a lab kernel, once an architecture; return the object directory."""
-        job = build.plan(arch, self.source, series.STOCK, [], self.paths)
+    def _must(self, well: bool, configuration: Configuration, doing: str, output: str) -> None:
+        """Fail the test with make's output unless all is well."""
+        said = [line for line in output.splitlines() if "***" in line or "rror: " in line]
+        assert well, "\n".join([f"{doing} failed ({configuration.name})", *said])
+
+    def _configured(self, configuration: Configuration) -> Path:
+        """Make a configuration, once; return its object directory."""
+        if configuration not in self.configured:
+            self.configured[configuration] = (
+                self._everything(configuration) if configuration.everything else self._lab(configuration)
+            )
+        return self.configured[configuration]
+
+    def _everything(self, configuration: Configuration) -> Path:
+        folder = self.folder / f"allmodconfig-{configuration.arch.name}"
+        folder.mkdir()
+        fragment = folder / "fragment"
+        fragment.write_text(NOT_EVERYTHING + NO_WERROR)
+        arguments = [f"KCONFIG_ALLCONFIG={fragment}", "allmodconfig"]
+        code, output = self._make(configuration.arch, folder, arguments)
+        self._must(code == 0, configuration, "configuring", output)
+        return folder
+
+    def _lab(self, configuration: Configuration) -> Path:
+        job = build.plan(configuration.arch, self.source, series.STOCK, [], self.paths)
         kbuild = build.Kbuild(job, replace(self.paths, cache=self.folder), os.cpu_count() or 1)
-        if not kbuild.config.exists():
-            kbuild.configure()
+        kbuild.configure()
+        with kbuild.config.open("a") as config:
+            config.write(NO_WERROR)
+        code, output = self._make(configuration.arch, kbuild.objects, ["olddefconfig"])
+        self._must(code == 0, configuration, "configuring", output)
         return kbuild.objects
 
 
