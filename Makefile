@@ -9,6 +9,8 @@ test: setup  ## all tests: unit, kernel builds, guests in QEMU
 	$(PYTEST)
 test-quick: setup-python  ## unit tests and linters only: no kernel, no guest
 	$(PYTEST) -n 2 -m "not kernel and not lab"
+validate: setup  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
+	$(PYTEST) tests/validation --resume
 lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
 readme:      ## put the results of the last demo into the README
@@ -22,4 +24,4 @@ setup-python:  ## install what the unit tests need
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick lint readme lock setup setup-python clean
+.PHONY: help demo test test-quick validate lint readme lock setup setup-python clean

@@ -95,7 +95,10 @@ def problem_of(words: list[str]) -> str:
         found = books and all((ROOT / "ansible" / book).exists() or (ROOT / book).exists() for book in books)
         return "" if found else f"no playbook in {arguments}"
     if "/" in program:
-        return "" if (ROOT / program).exists() else f"no file {program}"
+        tests = arguments[2:] if arguments[:2] == ["-m", "pytest"] else []
+        files = [program, *(word.partition("::")[0] for word in tests if "/" in word)]
+        missing = [file for file in files if not (ROOT / file).exists()]
+        return f"no file {missing}" if missing else ""
     return "" if name in FOREIGN else f"unknown program {name}"
 
 
@@ -128,6 +131,7 @@ def test_commands_can_be_run(doc: Path) -> None:
         "hotplug-timer compare --format pdf a.jsonl",
         "python3 hotplug-timer.pyz run --label stock",
         "docs/gone.sh",
+        ".venv/bin/python -m pytest tests/gone",
         "curl-something | lpar-lab status",
     ],
 )

@@ -1,0 +1,132 @@
+"""The validation of the series: half an hour and more each, so it runs only when it is named.
+
+`pytest` and `pytest tests` pass these tests by; `pytest tests/validation/test_stress.py` runs one.
+What the modules share with tests/lab and tests/kernel is imported from there.
+"""
+
+import hashlib
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+TESTS = HERE.parent
+sys.path[:0] = [str(TESTS / "lab"), str(TESTS / "kernel"), str(HERE)]
+
+from labtools import ROOT, Lab  # noqa: E402
+from proving import RESULTS, Order, Proving  # noqa: E402
+
+from lpar_lab.kernel.source import BASES  # noqa: E402
+
+OPTIONS = (
+    *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
+    *("--kasan", "--switches", "--every", "--minutes"),
+)
+"""What decides, beside the files, what a test does."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("validation", "validation of the kernel series")
+    group.addoption("--base", choices=sorted(BASES), default="6.12", help="kernel line (6.12)")
+    group.addoption("--arch", choices=["ppc64le", "x86_64"], default="ppc64le", help="guest (ppc64le)")
+    group.addoption("--cores", type=int, default=2, help="cores of the guest (2)")
+    group.addoption("--threads", type=int, default=8, help="threads per core (8)")
+    group.addoption(
+        "--variant",
+        choices=["patched", "stock"],
+        default="patched",
+        help="kernel (patched); stock fails, and shows which reports are its own",
+    )
+    group.addoption("--kernel", type=Path, help="artifact.json of the kernel to use instead of building one")
+    group.addoption("--kasan", action="store_true", help="with KASAN as well, which takes longer")
+    group.addoption("--switches", type=int, default=200, help="test_stress: SMT switches (200)")
+    group.addoption("--every", type=int, default=1, help="test_failure_injection: every Nth state (1)")
+    group.addoption("--minutes", type=float, default=30.0, help="test_rcutorture: minutes each (30)")
+    group.addoption(
+        "--resume",
+        action="store_true",
+        help="pass by what has passed with these patches, fragments, tests and options",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass the long tests by unless the command line names this folder or a file in it."""
+    if collection_path.parent != HERE or not collection_path.name.startswith("test_"):
+        return None
+    words = [str(word).partition("::")[0] for word in config.invocation_params.args]
+    paths = [(config.invocation_params.dir / word).resolve() for word in words]
+    return None if any(HERE in (path, path.parent) for path in paths) else True
+
+
+def inputs(config: pytest.Config) -> str:
+    """A digest of what a test's outcome depends on."""
+    digest = hashlib.sha256()
+    base = config.getoption("--base")
+    files = [*(ROOT / "kernel-patches" / base).iterdir(), *(ROOT / "kernel-patches/configs").iterdir()]
+    files += [*HERE.glob("*.py"), *HERE.glob("guest/*.py"), *(TESTS / "kernel").glob("workshop.py")]
+    for file in sorted(files):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    digest.update(repr([str(config.getoption(option)) for option in OPTIONS]).encode())
+    return digest.hexdigest()
+
+
+def stamp(item: pytest.Item) -> Path:
+    """Where it is noted that a test passed."""
+    return RESULTS / "passed" / item.name
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """With --resume, skip what has passed."""
+    if item.path.parent != HERE or not item.config.getoption("--resume"):
+        return
+    try:
+        digest, when, seconds = stamp(item).read_text().split()
+    except (OSError, ValueError):
+        return
+    if digest == inputs(item.config):
+        pytest.skip(f"passed at {when}, in {seconds} s")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note what passed, for --resume."""
+    report = yield
+    if item.path.parent == HERE and report.when == "call" and report.passed:
+        stamp(item).parent.mkdir(parents=True, exist_ok=True)
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        stamp(item).write_text(f"{inputs(item.config)} {when} {report.duration:.0f}\n")
+    return report
+
+
+@pytest.fixture(scope="session")
+def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
+    """Write a line of progress to the terminal, whatever pytest captures."""
+    reporter = pytestconfig.pluginmanager.get_plugin("terminalreporter")
+    return lambda line: reporter.write_line(line) if reporter else None
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    lab = Lab(tmp_path_factory.mktemp("lab"))
+    yield lab
+    lab.must("down", "--all")
+    lab.assert_empty()
+
+
+@pytest.fixture
+def proving(
+    lab: Lab, say: Callable[[str], None], pytestconfig: pytest.Config, request: pytest.FixtureRequest
+) -> Iterator[Proving]:
+    """Guests of the base, architecture and shape that were asked for; taken down afterwards."""
+    option = pytestconfig.getoption
+    topics = ("kasan",) if option("--kasan") else ()
+    shape = (option("--cores"), option("--threads"))
+    order = Order(option("--arch"), option("--base"), *shape, topics, option("--variant"), option("--kernel"))
+    ground = Proving(lab, order, RESULTS / request.node.name, say)
+    yield ground
+    ground.close()

@@ -1,0 +1,172 @@
+"""What a guest's scripts share: CPUs and SMT control, what can be seen of them, and records for the host.
+
+Runs inside the guest, on Python's standard library. Every line on standard output is a record (a JSON
+object) or a line of progress. Scripts report what they saw; whether it is right is the host's business.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+CPUS = Path("/sys/devices/system/cpu")
+CONTROL = CPUS / "smt/control"
+CHUNK = CPUS / "hotplug/bulk_chunk"
+TRACING = Path("/sys/kernel/tracing")
+CGROUPS = Path("/sys/fs/cgroup")
+RENDEZVOUS = "stop_machine_cpuslocked"
+
+
+def say(text: str) -> None:
+    """Write a line of progress."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def record(kind: str, **facts: Any) -> None:
+    """Write a record for the host."""
+    say(json.dumps({"kind": kind, **facts}))
+
+
+def numbers(text: str) -> list[int]:
+    """Read a list as the kernel writes it: 0-3,8."""
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def mask(text: str) -> list[int]:
+    """Read a mask as the kernel writes it: words of 32 bits in hexadecimal, the highest first."""
+    value = int(text.replace(",", ""), 16)
+    return [bit for bit in range(value.bit_length()) if value >> bit & 1]
+
+
+def read(path: Path) -> str:
+    """Read a file of the kernel's."""
+    return path.read_text().strip()
+
+
+def write(path: Path, value: object) -> int:
+    """Write to a file of the kernel's in one write; return the error number, 0 for success."""
+    try:
+        stream = os.open(path, os.O_WRONLY)
+    except OSError as error:
+        return error.errno or errno.EIO
+    try:
+        os.write(stream, str(value).encode())
+    except OSError as error:
+        return error.errno or errno.EIO
+    finally:
+        os.close(stream)
+    return 0
+
+
+def online() -> list[int]:
+    """The CPUs that are online."""
+    return numbers(read(CPUS / "online"))
+
+
+def present() -> list[int]:
+    """The CPUs that exist."""
+    return numbers(read(CPUS / "present"))
+
+
+def secondaries() -> list[int]:
+    """The CPUs that `off` takes down, in that order. Needs all CPUs to be online."""
+    firsts = {numbers(read(CPUS / f"cpu{cpu}/topology/thread_siblings_list"))[0] for cpu in present()}
+    return [cpu for cpu in present() if cpu not in firsts]
+
+
+def domains() -> dict[str, list[list[int]]] | None:
+    """What each sched domain of each CPU spans, the lowest first; None on a kernel without schedstats."""
+    path = Path("/proc/schedstat")
+    return spans_in(path.read_text()) if path.exists() else None
+
+
+def spans_in(text: str) -> dict[str, list[list[int]]]:
+    """The spans of the domains of each CPU, from the text of /proc/schedstat."""
+    lines = [line.split() for line in text.splitlines()]
+    # domain0 00ff ..., and since version 17 domain0 SMT 00ff ...
+    column = 2 if int(lines[0][1]) >= 17 else 1
+    spans: dict[str, list[list[int]]] = {}
+    for words in lines[1:]:
+        if words[0].startswith("cpu"):
+            spans[words[0].removeprefix("cpu")] = []
+        elif words[0].startswith("domain"):
+            spans[list(spans)[-1]].append(mask(words[column]))
+    return spans
+
+
+class KernelLog:
+    """What the kernel logs from now on."""
+
+    def __init__(self) -> None:
+        self._stream = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self._stream, 0, os.SEEK_END)
+
+    def lines(self) -> list[str]:
+        """The messages since the last call."""
+        found: list[str] = []
+        while True:
+            try:
+                entry = os.read(self._stream, 8192).decode(errors="replace")
+            except BlockingIOError:
+                return found
+            except BrokenPipeError:  # the ring has overtaken us
+                found.append("(messages lost)")
+                continue
+            found.append(entry.split(";", 1)[1].split("\n", 1)[0])
+
+
+class Rendezvous:
+    """Counts the machine-wide rendezvous of stop_machine()."""
+
+    def __init__(self) -> None:
+        if not (TRACING / "set_ftrace_filter").exists():
+            os.system("mount -t tracefs none /sys/kernel/tracing")  # noqa: S605
+        write(TRACING / "function_profile_enabled", 0)
+        write(TRACING / "set_ftrace_filter", RENDEZVOUS)
+        write(TRACING / "function_profile_enabled", 1)
+
+    def count(self) -> int:
+        """How many there were since this object was made."""
+        total = 0
+        for path in (TRACING / "trace_stat").glob("function*"):
+            for line in path.read_text().splitlines():
+                words = line.split()
+                if words and words[0] == RENDEZVOUS:
+                    total += int(words[1])
+        return total
+
+
+def switch(value: str, counter: Rendezvous | None = None) -> dict[str, Any]:
+    """Write to smt/control; return what it took and what came of it."""
+    before = counter.count() if counter else 0
+    begin = time.monotonic()
+    error = write(CONTROL, value)
+    seconds = time.monotonic() - begin
+    facts: dict[str, Any] = {"to": value, "error": error, "seconds": round(seconds, 3), "online": online()}
+    if counter:
+        facts["rendezvous"] = counter.count() - before
+    return facts
+
+
+def all_on() -> None:
+    """Get every CPU online, whatever a failed switch left behind."""
+    write(CONTROL, "off")
+    write(CONTROL, "on")
+    for cpu in present():
+        if cpu not in online():
+            write(CPUS / f"cpu{cpu}/online", 1)
+
+
+def settings() -> dict[str, str]:
+    """What a result has to be read with: the kernel and its parameters."""
+    return {"release": os.uname().release, "command_line": read(Path("/proc/cmdline"))}

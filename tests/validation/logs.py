@@ -1,0 +1,87 @@
+"""What the kernel's log must not say, and the exceptions to that, with their reasons."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from lpar_lab.guest import console
+
+# The first line of anything that a kernel reports against itself.
+TROUBLE = re.compile(
+    r"\bWARNING: |\bBUG: |\bINFO: (?:task|rcu|possible|suspicious|inconsistent|lockdep|NMI|trying)"
+    r"|\bOops\b|Kernel panic|Unable to handle|unable to handle|Badness at|Call Trace:"
+    r"|KASAN: |UBSAN: |ODEBUG: |DEBUG_LOCKS_WARN|RCU used illegally|suspicious RCU usage"
+    r"|(?:soft|hard) (?:lockup|LOCKUP)|workqueue lockup|detected (?:expedited )?stalls?|self-detected stall"
+    r"|scheduling while atomic|sleeping function called|blocked for more than"
+    r"|not properly vacated|refused to die|is stuck|did not die|list_(?:add|del) corruption"
+    r"|DEAD callback error|turning off the locking correctness validator"
+    r"|rcu-torture: .*!!!|End of test: (?:FAILURE|RCU_HOTPLUG)"
+)
+# What stands inside of a report rather than at its beginning.
+FOLLOWS = re.compile(r"Call Trace:|RCU used illegally|DEBUG_LOCKS_WARN")
+REPORT_LINES = 120
+"""How far from its first line a report goes at the most."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A report that says nothing against the series: what it looks like, and why."""
+
+    head: str
+    body: str
+    reason: str
+
+
+ALLOWED = (
+    Allowed(
+        "suspicious RCU usage",
+        "xive_spapr_put_ipi",
+        "the stock kernel says it, too, when its first CPU goes offline by a write to cpuN/online: a dying "
+        "CPU takes a spinlock in xive_teardown_cpu(), when RCU does not watch it any more",
+    ),
+)
+
+
+@dataclass
+class Report:
+    """One report: its first line, and what follows up to the next one."""
+
+    head: str
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.lines)
+
+    def allowed_by(self, table: Sequence[Allowed]) -> Allowed | None:
+        """The exception that covers this report."""
+        for entry in table:
+            if re.search(entry.head, self.head) and re.search(entry.body, self.text):
+                return entry
+        return None
+
+
+def reports(log: Iterable[str]) -> list[Report]:
+    """The reports in a log, in order. A call trace and the like belong to the report before them."""
+    found: list[Report] = []
+    since = REPORT_LINES
+    for raw in log:
+        line = console.plain(raw)
+        since += 1
+        if TROUBLE.search(line) and not (since < REPORT_LINES and FOLLOWS.search(line)):
+            found.append(Report(line))
+            since = 0
+        if since < REPORT_LINES:
+            found[-1].lines.append(line)
+    return found
+
+
+def problems(log: str, table: Sequence[Allowed] = ALLOWED) -> list[str]:
+    """The first line of each report that no exception covers."""
+    return [report.head for report in reports(log.splitlines()) if not report.allowed_by(table)]
+
+
+def went_one_by_one(log: str) -> list[str]:
+    """What the kernel says when it could not take CPUs down together."""
+    return [console.plain(line) for line in log.splitlines() if "one by one because of" in line]

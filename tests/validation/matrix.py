@@ -1,0 +1,211 @@
+"""Compiling the files that the series touches, in configurations that take pieces of it away."""
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from workshop import (
+    COMPILES,
+    FINDING,
+    MARK,
+    NO_WERROR,
+    NOT_EVERYTHING,
+    Finding,
+    Workshop,
+    run,
+    target_of,
+    units_of,
+)
+
+from lpar_lab.kernel.config import parse
+
+FOLDED = re.compile(r"0x[0-9a-f]+|\bline \d+")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A configuration: where it starts, what is changed, and what it must have and lack in the end."""
+
+    name: str
+    kbuild: str
+    prefix: str
+    package: str
+    start: str
+    changes: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+
+    def takes(self, file: str) -> bool:
+        """Whether a source file is this architecture's, or everybody's."""
+        return not file.startswith("arch/") or file.startswith(f"arch/{self.kbuild}/")
+
+    def problems(self, config: str) -> list[str]:
+        """What a .config has or lacks otherwise than asked for."""
+        values = parse(config)
+        found = [f"{symbol} is off" for symbol in self.has if values.get(f"CONFIG_{symbol}", "n") == "n"]
+        return found + [
+            f"{symbol} is on" for symbol in self.lacks if values.get(f"CONFIG_{symbol}", "n") != "n"
+        ]
+
+
+POWER = ("powerpc", "powerpc64le-linux-gnu-", "gcc-powerpc64le-linux-gnu")
+PC = ("x86", "", "gcc")
+ARM = ("arm64", "aarch64-linux-gnu-", "gcc-aarch64-linux-gnu")
+# pseries and powernv select SMP and HOTPLUG_CPU: without these, neither platform.
+BARE_POWER = (
+    *("CONFIG_PPC64=y", "CONFIG_PPC_BOOK3S_64=y", "CONFIG_CPU_LITTLE_ENDIAN=y", "CONFIG_EXPERT=y"),
+    *("CONFIG_CPU_IDLE=y", "CONFIG_BLOCK=y", "CONFIG_NET=y", "CONFIG_PERF_EVENTS=y", "CONFIG_CGROUPS=y"),
+    *("CONFIG_PCI=y", "CONFIG_NETDEVICES=y", "CONFIG_KEXEC=y", "CONFIG_PROC_FS=y", "CONFIG_SYSFS=y"),
+)
+NO_SLEEP = ("# CONFIG_SUSPEND is not set", "# CONFIG_HIBERNATION is not set")
+
+# Everything that can be compiled: drivers that no default configuration has.
+EVERYTHING = tuple(NOT_EVERYTHING.splitlines())
+
+CONFIGURATIONS = (
+    Configuration("ppc64le", *POWER, "ppc64le_defconfig", (), ("SMP", "HOTPLUG_CPU", "HOTPLUG_SMT", "NUMA")),
+    Configuration("x86-64", *PC, "x86_64_defconfig", (), ("SMP", "HOTPLUG_CPU", "HOTPLUG_SMT", "NUMA")),
+    Configuration("arm64", *ARM, "defconfig", (), ("SMP", "HOTPLUG_CPU", "NUMA")),
+    Configuration("ppc64le-all", *POWER, "allmodconfig", EVERYTHING, ("SMP", "HOTPLUG_SMT", "COMPILE_TEST")),
+    Configuration("x86-64-all", *PC, "allmodconfig", EVERYTHING, ("SMP", "HOTPLUG_SMT", "COMPILE_TEST")),
+    Configuration("arm64-all", *ARM, "allmodconfig", EVERYTHING, ("SMP", "HOTPLUG_CPU", "COMPILE_TEST")),
+    Configuration(
+        "ppc64le-no-hotplug-cpu",
+        *(*POWER, "allnoconfig", (*BARE_POWER, "CONFIG_SMP=y")),
+        has=("SMP", "PPC64"),
+        lacks=("HOTPLUG_CPU", "HOTPLUG_SMT"),
+    ),
+    Configuration(
+        "ppc64le-no-smp",
+        *(*POWER, "allnoconfig", BARE_POWER),
+        has=("PPC64",),
+        lacks=("SMP", "HOTPLUG_CPU", "HOTPLUG_SMT", "NUMA"),
+    ),
+    Configuration(
+        "ppc64le-no-numa",
+        *(*POWER, "ppc64le_defconfig", ("# CONFIG_NUMA is not set",)),
+        has=("SMP", "HOTPLUG_SMT"),
+        lacks=("NUMA",),
+    ),
+    Configuration(
+        "x86-64-no-smp",
+        *(*PC, "x86_64_defconfig", ("# CONFIG_SMP is not set",)),
+        has=("X86_64",),
+        lacks=("SMP", "HOTPLUG_CPU", "HOTPLUG_SMT", "NUMA"),
+    ),
+    Configuration(
+        "x86-64-no-numa",
+        *(*PC, "x86_64_defconfig", ("# CONFIG_NUMA is not set",)),
+        has=("SMP", "HOTPLUG_SMT"),
+        lacks=("NUMA",),
+    ),
+    Configuration(
+        "arm64-no-hotplug-cpu",
+        *(*ARM, "defconfig", ("# CONFIG_HOTPLUG_CPU is not set", *NO_SLEEP)),
+        has=("SMP",),
+        lacks=("HOTPLUG_CPU", "HOTPLUG_SMT"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of compiling: the objects that the configuration has and that compile, and what was said."""
+
+    objects: frozenset[str]
+    findings: frozenset[Finding]
+    output: str
+
+
+def findings_of(output: str, tree: Path) -> frozenset[Finding]:
+    """The compiler's complaints, without what moves when a line is added above."""
+    return frozenset(
+        Finding(os.path.relpath(match["file"], tree), FOLDED.sub("", match["text"]))
+        for match in FINDING.finditer(output)
+    )
+
+
+def problems(stock: Compiled, patched: Compiled) -> list[str]:
+    """What compiled and does not any more, and what the compiler has to say only now."""
+    found = [f"{name} does not compile any more" for name in sorted(stock.objects - patched.objects)]
+    fresh = sorted(patched.findings - stock.findings, key=lambda finding: (finding.file, finding.text))
+    return found + [f"{finding.file}: {finding.text}" for finding in fresh]
+
+
+class Bench:
+    """An object directory in one configuration, for the tree that a workshop has."""
+
+    def __init__(self, shop: Workshop, configuration: Configuration) -> None:
+        self.shop = shop
+        self.configuration = configuration
+        self.folder = shop.folder / configuration.name
+        self.folder.mkdir(exist_ok=True)
+
+    def configure(self) -> None:
+        """Make the configuration; fails when it is not what was asked for, or its compiler is missing."""
+        asked = self.configuration
+        gcc = f"{asked.prefix}gcc"
+        assert shutil.which(gcc), f"{gcc} is missing: apt-get install {asked.package}"
+        fragment = self.folder / "fragment"
+        fragment.write_text("\n".join(asked.changes) + "\n" + NO_WERROR)
+        if asked.start in ("allnoconfig", "allmodconfig"):
+            self._must(asked.start, f"KCONFIG_ALLCONFIG={fragment}")
+        else:
+            self._must(asked.start)
+            merge: list[str | Path] = [
+                self.shop.tree / "scripts/kconfig/merge_config.sh",
+                "-m",
+                "-Q",
+                "-O",
+                self.folder,
+            ]
+            code, output = run([*merge, self.folder / ".config", fragment], self.shop.tree)
+            assert code == 0, output
+        self._must("olddefconfig")
+        wrong = asked.problems((self.folder / ".config").read_text())
+        assert not wrong, f"{asked.name}: {wrong}"
+
+    def objects(self, files: Sequence[str]) -> list[str]:
+        """The objects that source files end up in."""
+        units = {
+            unit
+            for file in files
+            if self.configuration.takes(file)
+            for unit in units_of(self.shop.tree, file)
+        }
+        return sorted(str(Path(unit).with_suffix(".o")) for unit in units)
+
+    def compile(self, objects: Sequence[str]) -> Compiled:
+        """Compile objects with W=1, as many as will; what the configuration does not have is no object."""
+        for name in objects:
+            (self.folder / name).unlink(missing_ok=True)
+        self._must("prepare")
+        targets = [target_of(self.configuration.kbuild, name) for name in objects]
+        _, output = self._make("-k", "W=1", MARK, *targets)
+        marks = {os.path.normpath(match["object"]): match["mark"] for match in COMPILES.finditer(output)}
+        listed = {name for name, mark in marks.items() if mark == "listed"}
+        there = frozenset(name for name in listed if (self.folder / name).exists())
+        return Compiled(there, findings_of(output, self.shop.tree), output)
+
+    def _must(self, *arguments: str) -> None:
+        code, output = self._make(*arguments)
+        assert code == 0, f"make {arguments[0]}:\n{output[-3000:]}"
+
+    def _make(self, *arguments: str) -> tuple[int, str]:
+        asked = self.configuration
+        command = [
+            *("make", f"-j{os.cpu_count()}", f"O={self.folder}", f"ARCH={asked.kbuild}"),
+            *(f"CROSS_COMPILE={asked.prefix}", f"CC=ccache {asked.prefix}gcc", "HOSTCC=ccache gcc"),
+            *arguments,
+        ]
+        # No CCACHE_BASEDIR: it would make the paths in warnings relative.
+        environment = {
+            "PATH": os.environ["PATH"],
+            "LC_ALL": "C",
+            "CCACHE_DIR": str(self.shop.paths.ccache),
+            "CCACHE_NOHASHDIR": "1",
+        }
+        return run(command, self.shop.tree, environment)

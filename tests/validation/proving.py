@@ -1,0 +1,177 @@
+"""Guests to prove something in: boot one, run a script in it with progress, keep everything it said."""
+
+import json
+import queue
+import subprocess
+import threading
+import time
+import zipapp
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import logs
+from labtools import ROOT, Lab
+
+from lpar_lab.guest import console
+
+Say = Callable[[str], None]
+SCRIPTS = Path(__file__).with_name("guest")
+CONFIGS = ROOT / "kernel-patches/configs"
+RESULTS = ROOT / "results/validation"
+ARCHIVE = "/run/validation.pyz"
+BOOT_S = 5400.0
+"""Kernel and base disk may have to be built first."""
+LOUD = "loglevel=8 log_buf_len=8M"
+"""The console is the record that survives a crash, so it gets everything the kernel logs."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which guest."""
+
+    arch: str
+    base: str
+    cores: int
+    threads: int
+    topics: tuple[str, ...] = ()
+    variant: str = "patched"
+    kernel: Path | None = None
+
+    def up(self, topics: Sequence[str]) -> list[str]:
+        """The words for `lpar-lab up` that say which kernel in which machine."""
+        words = ["--arch", self.arch, "--base", self.base]
+        words += ["--cores", str(self.cores), "--threads", str(self.threads)]
+        if self.kernel:
+            return [*words, "--kernel", str(self.kernel)]
+        every = (*topics, *of_base(topics, self.base), *self.topics)
+        return [*words, "--variant", self.variant, *(word for topic in every for word in ("--config", topic))]
+
+    @property
+    def kasan(self) -> bool:
+        """Whether KASAN was ordered, which takes memory, and on ppc64le the radix MMU."""
+        return "kasan" in self.topics
+
+
+def of_base(topics: Sequence[str], base: str) -> list[str]:
+    """The further topics that a base has for these."""
+    return [f"{topic}-{base}" for topic in topics if (CONFIGS / f"{topic}-{base}.config").exists()]
+
+
+class SilenceError(AssertionError):
+    """A guest said nothing for too long."""
+
+
+def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+    """What a command writes, to both pipes, line by line; a command that is silent too long is ended."""
+    lines: queue.Queue[str | None] = queue.Queue()
+
+    def pump(stream: IO[str]) -> None:
+        for line in stream:
+            lines.put(line.rstrip("\n"))
+        lines.put(None)
+
+    streams = [stream for stream in (command.stdout, command.stderr) if stream]
+    for stream in streams:
+        threading.Thread(target=pump, args=[stream], daemon=True).start()
+    ended = 0
+    while ended < len(streams):
+        try:
+            line = lines.get(timeout=silence)
+        except queue.Empty:
+            command.kill()
+            raise SilenceError(f"nothing for {silence:g} s from {command.args!r}") from None
+        if line is None:
+            ended += 1
+        else:
+            yield line
+
+
+def read_records(lines: list[str]) -> list[dict[str, Any]]:
+    """The records among the lines of a script."""
+    return [json.loads(line) for line in lines if line.startswith('{"kind": ')]
+
+
+class Proving:
+    """The guest of one test, and the folder with what came out of it."""
+
+    def __init__(self, lab: Lab, order: Order, results: Path, say: Say) -> None:
+        self.lab = lab
+        self.order = order
+        self.results = results
+        self.say = say
+        self.name = "proving"
+        results.mkdir(parents=True, exist_ok=True)
+        for old in results.iterdir():
+            old.unlink()
+
+    def boot(self, *topics: str, append: str = "") -> None:
+        """Start the guest, with these configuration topics beside those that were ordered."""
+        words = ["up", self.name, *self.order.up(topics), "--timeout", "1200"]
+        if self.order.kasan:
+            words += ["--memory", str(1024 + 128 * self.order.cores * self.order.threads)]
+            append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
+        command = self.lab.start(*words, "--append", f"{LOUD} {append}".strip())
+        last = ""
+        for last in lines_of(command, BOOT_S):
+            self.say(f"  {last}")
+        assert command.wait() == 0, last
+        self.lab.must("ssh", self.name, "--", f"cat > {ARCHIVE}", stdin=self._archive(), timeout=300)
+
+    def _archive(self) -> bytes:
+        target = self.results / "guest.pyz"
+        zipapp.create_archive(SCRIPTS, target, filter=lambda path: path.suffix == ".py")
+        return target.read_bytes()
+
+    def script(self, name: str, *options: str, silence: float = 300) -> list[dict[str, Any]]:
+        """Run a script in the guest; return its records. Fails when it fails, or falls silent."""
+        begin = time.monotonic()
+        command = self.lab.start("ssh", self.name, "--", "python3", ARCHIVE, name, *options)
+        lines: list[str] = []
+        try:
+            with (self.results / f"{name}.log").open("a") as log:
+                for line in lines_of(command, silence):
+                    lines.append(line)
+                    log.write(line + "\n")
+                    log.flush()
+                    self.say(f"  {time.monotonic() - begin:6.0f} s  {line[:150]}")
+        except SilenceError as error:
+            raise SilenceError(
+                f"{error}; the console ends with:\n" + "\n".join(self.console()[-40:])
+            ) from None
+        assert command.wait() == 0, "\n".join([*lines[-20:], "console:", *self.console()[-20:]])
+        return read_records(lines)
+
+    def console(self) -> list[str]:
+        """What the guest wrote to its console, so far."""
+        return console.last_lines(self.lab.guests / self.name / "console.log", 1 << 30)
+
+    def log(self) -> str:
+        """The whole console; also kept in the results."""
+        text = "\n".join(self.console()) + "\n"
+        (self.results / "console.log").write_text(text)
+        return text
+
+    def log_problems(self) -> list[str]:
+        """What the kernel said against itself since it booted, on the console and in its own buffer."""
+        kernel = self.lab.must("ssh", self.name, "--", "dmesg", timeout=300)
+        (self.results / "dmesg.log").write_text(kernel)
+        both = dict.fromkeys(logs.problems(self.log()) + logs.problems(kernel))
+        return [f"the kernel says: {problem}" for problem in both]
+
+    def past_problems(self, log: str) -> list[str]:
+        """The same, of a guest that is gone: the console is what is left of it."""
+        return [f"the kernel says: {problem}" for problem in logs.problems(log)]
+
+    def close(self) -> None:
+        """Keep the console and take the guest down."""
+        if (self.lab.guests / self.name).exists():
+            self.log()
+            self.lab.must("down", self.name, timeout=120)
+
+
+def none(problems: list[str]) -> None:
+    """Fail with all problems, one a line."""
+    if problems:
+        raise AssertionError(f"{len(problems)} problem(s)\n" + "\n".join(problems[:60]))

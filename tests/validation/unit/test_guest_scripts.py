@@ -1,0 +1,49 @@
+"""What the guest's scripts read from the kernel, on texts as the kernel writes them."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+GUEST = Path(__file__).resolve().parents[1] / "guest"
+
+
+def load(name: str) -> ModuleType:
+    """A script of the guest's. It is no test of what the script does to a machine."""
+    spec = importlib.util.spec_from_file_location(f"guest_{name}", GUEST / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+machine = load("machine")
+
+VERSION_16 = """\
+version 16
+timestamp 4294939999
+cpu0 0 0 0 0 0 0 1 2 3
+domain0 00ff 12 0 0 0
+domain1 ffff 15 0 0 0
+cpu8 0 0 0 0 0 0 1 2 3
+domain0 ff00 12 34 0 0
+cpu9 0 0 0 0 0 0 1 2 3
+"""
+VERSION_17 = VERSION_16.replace("version 16", "version 17").replace("domain0 ", "domain0 SMT ")
+VERSION_17 = VERSION_17.replace("domain1 ", "domain1 PKG ")
+
+
+@pytest.mark.parametrize("text", [VERSION_16, VERSION_17])
+def test_domains_of_either_version(text: str) -> None:
+    low, high, every = list(range(8)), list(range(8, 16)), list(range(16))
+    assert machine.spans_in(text) == {"0": [low, every], "8": [high], "9": []}
+
+
+def test_lists_and_masks() -> None:
+    assert machine.numbers("0-3,8\n") == [0, 1, 2, 3, 8]
+    assert machine.numbers("\n") == []
+    assert machine.mask("00000001,00000003") == [0, 1, 32]
