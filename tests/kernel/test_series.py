@@ -10,7 +10,7 @@ from lpar_lab.kernel.source import BASES
 
 ALL = patchfiles.all_patches()
 LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
-FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs)\b")
+FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs|warnings)\b")
 SIGN_OFF = re.compile(r"^Signed-off-by:", re.MULTILINE | re.IGNORECASE)
 PRIVATE_PATH = re.compile(r"(?<![\w.])/(root|home|work|tmp)/")
 # Verbs whose base form looks like another form.
