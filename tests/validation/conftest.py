@@ -23,7 +23,7 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
-    *("--kasan", "--switches", "--every", "--minutes"),
+    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -45,6 +45,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--switches", type=int, default=200, help="test_stress: SMT switches (200)")
     group.addoption("--every", type=int, default=1, help="test_failure_injection: every Nth state (1)")
     group.addoption("--minutes", type=float, default=30.0, help="test_rcutorture: minutes each (30)")
+    group.addoption("--iterations", type=int, default=5, help="test_speed: timed switches of each kind (5)")
+    group.addoption(
+        "--stock-modes",
+        default="plain,expedited,legacy",
+        help="test_speed: what to measure on the stock kernel; '' for nothing (plain,expedited,legacy)",
+    )
     group.addoption(
         "--resume",
         action="store_true",

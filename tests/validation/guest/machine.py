@@ -125,25 +125,41 @@ class KernelLog:
             found.append(entry.split(";", 1)[1].split("\n", 1)[0])
 
 
-class Rendezvous:
-    """Counts the machine-wide rendezvous of stop_machine()."""
+class Calls:
+    """Counts the calls of kernel functions, by ftrace's function profile."""
 
-    def __init__(self) -> None:
+    def __init__(self, *functions: str) -> None:
+        self.functions = functions
         if not (TRACING / "set_ftrace_filter").exists():
             os.system("mount -t tracefs none /sys/kernel/tracing")  # noqa: S605
         write(TRACING / "function_profile_enabled", 0)
-        write(TRACING / "set_ftrace_filter", RENDEZVOUS)
+        write(TRACING / "set_ftrace_filter", " ".join(functions))
         write(TRACING / "function_profile_enabled", 1)
 
-    def count(self) -> int:
-        """How many there were since this object was made."""
-        total = 0
+    def counts(self) -> dict[str, int]:
+        """How many there were of each since this object was made."""
+        totals = dict.fromkeys(self.functions, 0)
         for path in (TRACING / "trace_stat").glob("function*"):
             for line in path.read_text().splitlines():
                 words = line.split()
-                if words and words[0] == RENDEZVOUS:
-                    total += int(words[1])
-        return total
+                if words and words[0] in totals:
+                    totals[words[0]] += int(words[1])
+        return totals
+
+    def stop(self) -> None:
+        """Count no longer: the profile slows down what it counts."""
+        write(TRACING / "function_profile_enabled", 0)
+
+
+class Rendezvous(Calls):
+    """Counts the machine-wide rendezvous of stop_machine()."""
+
+    def __init__(self) -> None:
+        super().__init__(RENDEZVOUS)
+
+    def count(self) -> int:
+        """How many there were since this object was made."""
+        return self.counts()[RENDEZVOUS]
 
 
 def switch(value: str, counter: Rendezvous | None = None) -> dict[str, Any]:

@@ -1,0 +1,218 @@
+"""What the series gains: medians, ratios, counts and growth, from the records of guests."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+Record = dict[str, Any]
+
+GRACE_PERIODS = "synchronize_rcu"
+RENDEZVOUS = "stop_machine_cpuslocked"
+REBUILDS = "partition_sched_domains_locked"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One direction of one mode on one kernel."""
+
+    kernel: str
+    """stock or patched"""
+    mode: str
+    """plain: smt/control; expedited: the same with rcu_expedited; legacy: cpuN/online, one by one"""
+    to: str
+    """off or on"""
+    seconds: tuple[float, ...]
+    grace_periods: int
+    rendezvous: int
+    rebuilds: int
+    reader_wait: float | None
+    """the longest wait for the hotplug lock, in seconds, during one more switch"""
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Stock and patched in guests of the same shape, one after the other on the same host."""
+
+    arch: str
+    cores: int
+    threads: int
+    chunks: int
+    releases: dict[str, str]
+    figures: tuple[Figure, ...]
+
+    @property
+    def cpus(self) -> int:
+        """All CPUs of the guest."""
+        return self.cores * self.threads
+
+    def of(self, kernel: str, mode: str, to: str) -> Figure | None:
+        """One figure, if it was measured."""
+        for figure in self.figures:
+            if (figure.kernel, figure.mode, figure.to) == (kernel, mode, to):
+                return figure
+        return None
+
+    def gain(self, to: str, over: str) -> float | None:
+        """How many times faster than stock (plain, or expedited) the patched kernel is."""
+        stock, patched = self.of("stock", over, to), self.of("patched", "plain", to)
+        return stock.median / patched.median if stock and patched else None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked of a guest of that many CPUs; None where the figure is only reported."""
+
+    off: float | None
+    off_expedited: float | None
+    on: float | None
+
+
+TARGETS = {
+    ("ppc64le", 16): Target(12, 5, 12),
+    ("ppc64le", 64): Target(25, 25, 10),
+    ("ppc64le", 128): Target(None, 30, None),
+    ("x86_64", 16): Target(3, None, None),
+    ("x86_64", 64): Target(3, None, None),
+}
+
+
+def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
+    """The figures among a guest's records."""
+    return [
+        Figure(
+            kernel=kernel,
+            mode=record["mode"],
+            to=record["to"],
+            seconds=tuple(record["seconds"]),
+            grace_periods=record["counts"][GRACE_PERIODS],
+            rendezvous=record["counts"][RENDEZVOUS],
+            rebuilds=record["counts"][REBUILDS],
+            reader_wait=record.get("reader_wait"),
+        )
+        for record in records
+        if record["kind"] == "speed"
+    ]
+
+
+def machine(records: Sequence[Record]) -> Record:
+    """What a guest said of itself."""
+    return next(record for record in records if record["kind"] == "machine")
+
+
+def chunks(facts: Record) -> int:
+    """How many chunks a switch of that guest takes; one for each CPU on a kernel without chunks."""
+    victims = len(facts["victims"])
+    return math.ceil(victims / int(facts["chunk"])) if facts["chunk"] else victims
+
+
+def problems(run: Run) -> list[str]:
+    """Where a run misses its target, and where a cost is not paid by the chunk."""
+    found = []
+    patched = run.of("patched", "plain", "off")
+    if patched is None:
+        return ["nothing was measured on the patched kernel"]
+    if patched.grace_periods > 2 + run.chunks:
+        found.append(f"{patched.grace_periods} grace periods for {run.chunks} chunk(s)")
+    for name, count in (("rendezvous", patched.rendezvous), ("rebuilds", patched.rebuilds)):
+        if count > run.chunks:
+            found.append(f"{count} {name} for {run.chunks} chunk(s)")
+    target = TARGETS.get((run.arch, run.cpus))
+    if target:
+        for name, asked, gain in (
+            ("off against stock", target.off, run.gain("off", "plain")),
+            ("off against expedited", target.off_expedited, run.gain("off", "expedited")),
+            ("on against stock", target.on, run.gain("on", "plain")),
+        ):
+            if asked and gain and gain < asked:
+                found.append(f"{name}: {gain:.1f} times, not {asked:g}")
+    return found
+
+
+def exponent(points: Sequence[tuple[int, float]]) -> float:
+    """The slope of log(seconds) over log(CPUs), least squares. Needs two different numbers of CPUs."""
+    line = statistics.linear_regression([math.log(n) for n, _ in points], [math.log(s) for _, s in points])
+    return line.slope
+
+
+def save(run: Run, path: Path) -> None:
+    """Keep a run."""
+    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
+
+
+def load(path: Path) -> Run:
+    """Read a run that was kept."""
+    data = json.loads(path.read_text())
+    kept = [Figure(**{**figure, "seconds": tuple(figure["seconds"])}) for figure in data.pop("figures")]
+    return Run(**data, figures=tuple(kept))
+
+
+def table(runs: Sequence[Run]) -> str:
+    """All figures as Markdown, smallest guest first, with the growth of off below."""
+    lines = [
+        "| guest | kernel | way | off: median s (min to max, n) | on: median s | off: grace periods,"
+        " rendezvous, rebuilds | on: the same | longest wait of a reader, off | off gains | on gains |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for run in sorted(runs, key=lambda run: (run.arch, run.cpus)):
+        for kernel in ("stock", "patched"):
+            for mode in ("plain", "expedited", "legacy"):
+                off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
+                if off and on:
+                    lines.append(_row(run, off, on))
+    return "\n".join([*lines, "", *_growth(runs)]) + "\n"
+
+
+def _row(run: Run, off: Figure, on: Figure) -> str:
+    def gain(figure: Figure) -> str:
+        stock = run.of("stock", figure.mode, figure.to)
+        if figure.kernel == "stock" or not stock:
+            return ""
+        text = f"{stock.median / figure.median:.1f}x"
+        expedited = run.gain(figure.to, "expedited")
+        return f"{text}, {expedited:.1f}x over expedited" if figure.mode == "plain" and expedited else text
+
+    def counts(figure: Figure) -> str:
+        return f"{figure.grace_periods}, {figure.rendezvous}, {figure.rebuilds}"
+
+    way = {"plain": "`smt/control`", "expedited": "the same, `rcu_expedited`", "legacy": "`cpuN/online`"}
+    cells = [
+        f"{run.arch}, {run.cores} x {run.threads}",
+        off.kernel,
+        way[off.mode],
+        f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {len(off.seconds)})",
+        f"{on.median:.2f}",
+        counts(off),
+        counts(on),
+        "" if off.reader_wait is None else f"{off.reader_wait:.2f} s",
+        gain(off),
+        gain(on),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _growth(runs: Sequence[Run]) -> list[str]:
+    lines = []
+    for kernel, mode in (("stock", "plain"), ("stock", "expedited"), ("patched", "plain")):
+        points = [
+            (run.cpus, figure.median)
+            for run in sorted(runs, key=lambda run: run.cpus)
+            if run.arch == "ppc64le" and (figure := run.of(kernel, mode, "off"))
+        ]
+        if len({cpus for cpus, _ in points}) > 1:
+            sizes = ", ".join(str(cpus) for cpus, _ in points)
+            lines.append(
+                f"Off on ppc64le, {kernel}{', expedited' if mode == 'expedited' else ''}: grows with the"
+                f" number of CPUs ({sizes}) to the power of {exponent(points):.1f}."
+            )
+    return lines

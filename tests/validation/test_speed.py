@@ -1,0 +1,41 @@
+"""What the series gains, stock against patched in guests of one shape, with the counts beside the seconds.
+
+Proven: the targets of gains.TARGETS, and that the machine-wide costs of a switch are paid by the chunk.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import gains
+import pytest
+from proving import Proving, none
+
+pytestmark = pytest.mark.timeout(6 * 3600)
+SILENCE_S = 3600.0
+"""A stock kernel says nothing during a switch, which takes minutes on a large guest."""
+
+
+def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config) -> None:
+    option = pytestconfig.getoption
+    words = ["--iterations", str(option("--iterations"))]
+    kernels = {"stock": option("--stock-modes").split(","), "patched": ["plain", "legacy"]}
+    figures: list[gains.Figure] = []
+    releases = {}
+    chunks = 0
+    for kernel, modes in kernels.items():
+        if modes == [""]:
+            continue
+        proving.order = replace(proving.order, variant=kernel)
+        proving.boot()
+        records = proving.script("speed", *words, "--modes", *modes, silence=SILENCE_S)
+        figures += gains.figures(kernel, records)
+        facts = gains.machine(records)
+        releases[kernel] = facts["release"]
+        chunks = gains.chunks(facts)
+        proving.close()
+    order = proving.order
+    run = gains.Run(order.arch, order.cores, order.threads, chunks, releases, tuple(figures))
+    gains.save(run, proving.results / "speed.json")
+    for line in gains.table([run]).splitlines():
+        say(line)
+    none(gains.problems(run))

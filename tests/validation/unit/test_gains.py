@@ -1,0 +1,99 @@
+"""What is said about speed follows from what was measured, and a miss is called one."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import gains
+import pytest
+from gains import Figure, Run
+
+
+def figure(kernel: str, mode: str, to: str, seconds: float, counts: tuple[int, int, int]) -> Figure:
+    return Figure(kernel, mode, to, (seconds * 0.9, seconds, seconds * 1.3), *counts, 0.1)
+
+
+def run_of(cores: int = 2, stock: float = 2.8, patched: float = 0.16, chunks: int = 1) -> Run:
+    cpus = cores * 8 - cores
+    each, once = (2 * cpus + 1, cpus, cpus), (2, chunks, chunks)
+    return Run(
+        "ppc64le",
+        cores,
+        8,
+        chunks,
+        {"stock": "6.12-stock", "patched": "6.12-patched"},
+        (
+            figure("stock", "plain", "off", stock, each),
+            figure("stock", "plain", "on", 0.9, each),
+            figure("stock", "expedited", "off", stock / 2, each),
+            figure("stock", "expedited", "on", 0.15, each),
+            figure("patched", "plain", "off", patched, once),
+            figure("patched", "plain", "on", 0.06, (1, 0, chunks)),
+        ),
+    )
+
+
+def with_off(run: Run, **changed: int) -> Run:
+    """The run, with counts of patched off changed."""
+    return replace(
+        run,
+        figures=tuple(
+            replace(kept, **changed)  # type: ignore[arg-type]
+            if (kept.kernel, kept.to) == ("patched", "off")
+            else kept
+            for kept in run.figures
+        ),
+    )
+
+
+def test_a_run_that_meets_its_target_passes() -> None:
+    assert gains.problems(run_of()) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "word"),
+    [
+        (run_of(patched=0.5), "off against stock: 5.6 times, not 12"),
+        (run_of(stock=1.5, patched=0.16), "off against expedited: 4.7 times, not 5"),
+        (run_of(cores=8, patched=0.2), "off against stock: 14.0 times, not 25"),
+        (with_off(run_of(), grace_periods=4), "4 grace periods for 1 chunk"),
+        (with_off(run_of(), rendezvous=2), "2 rendezvous for 1 chunk"),
+        (with_off(run_of(), rebuilds=2), "2 rebuilds for 1 chunk"),
+        (replace(run_of(), figures=()), "nothing was measured"),
+    ],
+)
+def test_a_miss_is_a_problem(run: Run, word: str) -> None:
+    assert any(word in problem for problem in gains.problems(run))
+
+
+def test_an_unusual_guest_has_no_target_but_its_counts_are_judged() -> None:
+    assert gains.problems(run_of(cores=3, patched=2.0)) == []
+    assert gains.problems(with_off(run_of(cores=3), rendezvous=9)) != []
+
+
+def test_growth_is_the_slope_between_sizes() -> None:
+    assert gains.exponent([(16, 1.0), (64, 16.0)]) == pytest.approx(2.0)
+    assert "to the power of 2.2" in gains.table([run_of(), run_of(cores=8, stock=2.8 * 4**2.2)])
+
+
+def test_a_run_comes_back_as_it_was_kept(tmp_path: Path) -> None:
+    path = tmp_path / "speed.json"
+    gains.save(run_of(), path)
+    assert gains.load(path) == run_of()
+
+
+def test_the_table_has_a_row_for_each_kernel_and_way() -> None:
+    lines = gains.table([run_of()]).splitlines()
+    assert [line.count("|") for line in lines[:5]] == [11] * 5
+    assert "17.5x, 8.8x over expedited" in lines[4]
+
+
+def test_figures_and_chunks_come_from_the_records() -> None:
+    counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS: 1}
+    records: list[gains.Record] = [
+        {"kind": "machine", "victims": list(range(120)), "chunk": "64", "release": "r"},
+        {"kind": "speed", "mode": "plain", "to": "off", "seconds": [3, 1, 2], "counts": counts},
+    ]
+    (only,) = gains.figures("patched", records)
+    assert (only.median, only.grace_periods, only.reader_wait) == (2, 2, None)
+    assert gains.chunks(gains.machine(records)) == 2
+    assert gains.chunks({"victims": [1, 2, 3], "chunk": None}) == 3
