@@ -34,6 +34,11 @@ class Allowed:
 
 ALLOWED = (
     Allowed(
+        "WARNING: nvram corruption detected",
+        "0-length partition",
+        "not the kernel's: an emulated pseries starts with an empty NVRAM, and nothing formats it",
+    ),
+    Allowed(
         "suspicious RCU usage",
         "xive_spapr_put_ipi",
         "the stock kernel says it, too, when its first CPU goes offline by a write to cpuN/online: a dying "

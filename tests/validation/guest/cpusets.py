@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -56,13 +57,17 @@ class Cpuset:
             return
 
 
-def mount_version_1() -> bool:
-    """Take the controller from version 2 and mount version 1; return whether this kernel has it."""
+def mount_version_1() -> None:
+    """Take the controller from version 2, which takes it a while to let it go, and mount version 1."""
     for folder in [*CGROUPS.glob("*/*"), *CGROUPS.glob("*"), CGROUPS]:
         if (folder / "cgroup.subtree_control").exists():
             write(folder / "cgroup.subtree_control", "-cpuset")
     VERSION_1.mkdir(exist_ok=True)
-    return os.system(f"mount -t cgroup -o cpuset none {VERSION_1}") == 0  # noqa: S605
+    for _ in range(60):
+        if os.system(f"mount -t cgroup -o cpuset none {VERSION_1}") == 0:  # noqa: S605
+            return
+        time.sleep(1)
+    raise RuntimeError("cpusets of version 1 cannot be had")
 
 
 def make_version_1(name: str, cpus: list[int]) -> Path:

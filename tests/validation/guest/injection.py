@@ -114,7 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     bench = Bench(options.chunk)
     for value in ("off", "on"):
-        record("baseline", **switch(value, bench.counter), **bench.look())
+        record("baseline", **{**switch(value, bench.counter), **bench.look()})
     for direction in ("off", "on"):
         for number, (state, name) in enumerate(states()):
             if number % options.every and name not in options.always:

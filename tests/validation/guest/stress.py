@@ -16,7 +16,7 @@ import loads
 import machine
 from cpusets import Cpuset
 from loads import Load, Step
-from machine import CHUNK, CPUS, KernelLog, Rendezvous, present, record, say, switch, write
+from machine import CHUNK, CPUS, KernelLog, Rendezvous, present, record, switch, write
 
 MODES = ("off", "on", "2", "4")
 
@@ -82,11 +82,8 @@ def version_2(crowd: Crowd, bound: list[int], core: list[int], loses: list[int])
 
 @contextmanager
 def version_1(crowd: Crowd, bound: list[int], core: list[int], loses: list[int]) -> Iterator[None]:
-    """Cpusets of version 1, where the kernel has them."""
-    if not cpusets.mount_version_1():
-        say("no cpusets of version 1 in this kernel")
-        yield
-        return
+    """Cpusets of version 1."""
+    cpusets.mount_version_1()
     for name, choices in (("keeps", [core, core[:2]]), ("loses", [loses, loses[:1]])):
         folder = cpusets.make_version_1(name, choices[0])
         crowd.add("cpuset churn", partial(loads.churn_version_1, folder, choices, bound), 0.7)
