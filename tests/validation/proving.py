@@ -18,7 +18,6 @@ from lpar_lab.guest import console
 
 Say = Callable[[str], None]
 SCRIPTS = Path(__file__).with_name("guest")
-CONFIGS = ROOT / "kernel-patches/configs"
 RESULTS = ROOT / "results/validation"
 ARCHIVE = "/run/validation.pyz"
 BOOT_S = 5400.0
@@ -45,18 +44,13 @@ class Order:
         words += ["--cores", str(self.cores), "--threads", str(self.threads)]
         if self.kernel:
             return [*words, "--kernel", str(self.kernel)]
-        every = (*topics, *of_base(topics, self.base), *self.topics)
+        every = (*topics, *self.topics)
         return [*words, "--variant", self.variant, *(word for topic in every for word in ("--config", topic))]
 
     @property
     def kasan(self) -> bool:
         """Whether KASAN was ordered, which takes memory, and on ppc64le the radix MMU."""
         return "kasan" in self.topics
-
-
-def of_base(topics: Sequence[str], base: str) -> list[str]:
-    """The further topics that a base has for these."""
-    return [f"{topic}-{base}" for topic in topics if (CONFIGS / f"{topic}-{base}.config").exists()]
 
 
 class SilenceError(AssertionError):

@@ -229,10 +229,25 @@ def test_topics_are_loaded_once_and_unknown_ones_named(tmp_path: Path) -> None:
     configs.mkdir()
     for topic in ("base", "pseries", "tracing", "debug"):
         (configs / f"{topic}.config").write_text("")
-    topics = [f.topic for f in config.load(tmp_path, arch.PPC64LE, ["debug", "base", "debug"])]
+    topics = [f.topic for f in config.load(tmp_path, arch.PPC64LE, "6.12", ["debug", "base", "debug"])]
     assert topics == ["base", "pseries", "tracing", "debug"]
     with pytest.raises(ToolError, match="there are: base, debug, pseries, tracing"):
-        config.load(tmp_path, arch.PPC64LE, ["kasan"])
+        config.load(tmp_path, arch.PPC64LE, "6.12", ["kasan"])
+
+
+def test_a_fragment_for_one_base_follows_its_topic_on_that_base_only(tmp_path: Path) -> None:
+    configs = tmp_path / "configs"
+    configs.mkdir()
+    for topic in ("base", "base-7.2", "pseries", "tracing", "debug", "debug-6.12"):
+        (configs / f"{topic}.config").write_text("")
+    topics = {
+        base: [f.topic for f in config.load(tmp_path, arch.PPC64LE, base, ["debug"])]
+        for base in ("6.12", "7.2")
+    }
+    assert topics == {
+        "6.12": ["base", "pseries", "tracing", "debug", "debug-6.12"],
+        "7.2": ["base", "base-7.2", "pseries", "tracing", "debug"],
+    }
 
 
 def test_kernel_version_is_read_as_make_prints_it(tmp_path: Path) -> None:

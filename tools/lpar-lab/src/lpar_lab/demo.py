@@ -122,7 +122,7 @@ def _check_inputs(settings: Settings, paths: Paths) -> None:
     """Raise for what would only fail after minutes of building."""
     preflight.require(preflight.SOURCE)
     series.load(paths.patches, settings.base, series.PATCHED)
-    config.load(paths.patches, settings.arch, settings.topics)
+    config.load(paths.patches, settings.arch, settings.base, settings.topics)
     playbook = paths.project / PLAYBOOK
     if not playbook.is_file():
         raise ToolError(f"{playbook} is missing", "use a complete checkout", ExitCode.INPUT)

@@ -63,7 +63,7 @@ def plan(arch: Arch, source: Source, variant: str, topics: Sequence[str], paths:
     """
     preflight.require(preflight.kernel_build(arch))
     patches = series.load(paths.patches, source.base, variant)
-    fragments = config.load(paths.patches, arch, topics)
+    fragments = config.load(paths.patches, arch, source.base, topics)
     key = artifact.cache_key(
         source_sha256=source.ref.sha256,
         patches=patches,

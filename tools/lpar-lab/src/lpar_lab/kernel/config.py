@@ -38,14 +38,21 @@ class Lost:
         return f"{self.symbol} ({self.topic}: wanted {self.wanted}, got {self.got})"
 
 
-def load(patches: Path, arch: Arch, extra: Sequence[str] = ()) -> list[Fragment]:
+def load(patches: Path, arch: Arch, base: str, extra: Sequence[str] = ()) -> list[Fragment]:
     """Read the fragments for `arch`, then the `extra` topics, each once.
 
+    A topic may have a fragment for one base, such as base-7.2, where symbols differ: it follows the topic.
     Raises ToolError (USAGE) for a topic that has no fragment; it names those that exist.
     """
     topics = [topic.format(arch=arch.fragment) for topic in DEFAULT_TOPICS]
     topics += [topic for topic in dict.fromkeys(extra) if topic not in topics]
-    return [_read(patches / "configs", topic) for topic in topics]
+    folder = patches / "configs"
+    fragments = []
+    for topic in topics:
+        fragments.append(_read(folder, topic))
+        if (folder / f"{topic}-{base}.config").exists():
+            fragments.append(_read(folder, f"{topic}-{base}"))
+    return fragments
 
 
 def _read(folder: Path, topic: str) -> Fragment:
