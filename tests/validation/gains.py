@@ -170,7 +170,8 @@ def table(runs: Sequence[Run]) -> str:
                 off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
                 if off and on:
                     lines.append(_row(run, off, on))
-    return "\n".join([*lines, "", *_growth(runs)]) + "\n"
+    kernels = sorted({release for run in runs for release in run.releases.values()})
+    return "\n".join([*lines, "", *_growth(runs), f"Kernels: {', '.join(kernels)}."]) + "\n"
 
 
 def _row(run: Run, off: Figure, on: Figure) -> str:

@@ -133,7 +133,8 @@ class Calls:
         if not (TRACING / "set_ftrace_filter").exists():
             os.system("mount -t tracefs none /sys/kernel/tracing")  # noqa: S605
         write(TRACING / "function_profile_enabled", 0)
-        write(TRACING / "set_ftrace_filter", " ".join(functions))
+        for function in functions:  # one write takes one
+            write(TRACING / "set_ftrace_filter", function)
         write(TRACING / "function_profile_enabled", 1)
 
     def counts(self) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 import gains
 import pytest
 from gains import Figure, Run
@@ -97,3 +98,27 @@ def test_figures_and_chunks_come_from_the_records() -> None:
     assert (only.median, only.grace_periods, only.reader_wait) == (2, 2, None)
     assert gains.chunks(gains.machine(records)) == 2
     assert gains.chunks({"victims": [1, 2, 3], "chunk": None}) == 3
+
+
+def test_the_page_shows_the_kept_figures() -> None:
+    assert figures.PAGE.read_text("utf-8") == figures.fresh(), "run tests/validation/figures.py"
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="no marks"):
+        figures.page_with("text", "table")
+
+
+def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
+    gains.save(run_of(), tmp_path / "speed.json")
+    kept = figures.keep(tmp_path / "speed.json", "7.2")
+    assert kept.name == "7.2-ppc64le-16.json"
+    assert gains.load(kept) == run_of()
+
+
+def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "speed.json"
+    bad.write_text("{")
+    assert figures.main([str(bad)]) == 2
+    assert capsys.readouterr().err.startswith("figures: error: ")
