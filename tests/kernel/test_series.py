@@ -14,6 +14,7 @@ FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs|warnings)\b"
 SIGN_OFF = re.compile(r"^Signed-off-by:", re.MULTILINE | re.IGNORECASE)
 PRIVATE_PATH = re.compile(r"(?<![\w.])/(root|home|work|tmp)/")
 # Verbs whose base form looks like another form.
+COVER_LETTER = "0000-cover-letter.patch"
 IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
 
 per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
@@ -30,8 +31,23 @@ def test_every_base_is_one_the_lab_can_fetch() -> None:
 @pytest.mark.parametrize("base", patchfiles.bases())
 def test_series_and_folder_agree(base: str) -> None:
     listed = patchfiles.listed(base)
-    assert set(listed) == {path.name for path in (PATCHES / base).glob("*.patch")}
+    there = {path.name for path in (PATCHES / base).glob("*.patch")} - {COVER_LETTER}
+    assert set(listed) == there
     assert [name[:5] for name in listed] == [f"{number:04}-" for number in range(1, len(listed) + 1)]
+
+
+@pytest.mark.parametrize("base", patchfiles.patched_bases())
+def test_cover_letter_lists_the_series(base: str) -> None:
+    """So that it is not forgotten when a patch comes or goes."""
+    letter = PatchFile(base, PATCHES / base / COVER_LETTER)
+    patches = [patch for patch in ALL if patch.base == base]
+    assert letter.subject.startswith(f"[PATCH 0/{len(patches)}] ")
+    subjects = [patch.subject.removeprefix("[PATCH] ") for patch in patches]
+    assert (
+        re.findall(r"^  (\S.*)$", letter.path.read_text().split("\nShortlog:\n", 1)[1], re.MULTILINE)
+        == subjects
+    )
+    assert not SIGN_OFF.search(letter.path.read_text())
 
 
 @per_patch
