@@ -92,13 +92,18 @@ def target_of(arch: str, name: str) -> str:
 def units_of(tree: Path, file: str) -> list[str]:
     """The files that are compiled for `file`: itself, or those that include it, as kernel/sched does.
 
+    They lie in its folder, or in the one above.
+
     Headers have none: what they break shows in the sources a patch changes with them, or in vmlinux.
     """
     if not file.endswith((".c", ".S")):
         return []
     path = tree / file
-    line = re.compile(rf'^#\s*include "{re.escape(path.name)}"', re.MULTILINE)
-    including = [other for other in path.parent.glob("*.c") if line.search(other.read_text())]
+    including = []
+    for folder in (path.parent, path.parent.parent):
+        name = re.escape(str(path.relative_to(folder)))
+        line = re.compile(rf'^#\s*include "{name}"', re.MULTILINE)
+        including += [other for other in folder.glob("*.c") if line.search(other.read_text())]
     return [str(other.relative_to(tree)) for other in including] or [file]
 
 
