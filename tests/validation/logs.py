@@ -34,6 +34,12 @@ class Allowed:
 
 ALLOWED = (
     Allowed(
+        "WARNING: .* at cpuset_attach_task",
+        "__cgroup1_procs_write",
+        "from reading stock 6.12: a task whose CPUs are all offline moves to the root of version 1, and "
+        "set_cpus_allowed_ptr() has only offline CPUs to choose from: EINVAL",
+    ),
+    Allowed(
         "WARNING: nvram corruption detected",
         "0-length partition",
         "not the kernel's: an emulated pseries starts with an empty NVRAM, and nothing formats it",

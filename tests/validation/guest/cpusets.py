@@ -70,13 +70,14 @@ def mount_version_1() -> None:
     raise RuntimeError("cpusets of version 1 cannot be had")
 
 
-def make_version_1(name: str, cpus: list[int]) -> Path:
-    """Make a cpuset of version 1 whose CPUs no other one balances."""
+def make_version_1(name: str, cpus: list[int], balanced: bool) -> Path:
+    """Make a cpuset of version 1 whose CPUs no other one balances, nor itself unless `balanced`."""
     folder = VERSION_1 / name
     folder.mkdir(exist_ok=True)
     write(VERSION_1 / "cpuset.sched_load_balance", 0)
     write(folder / "cpuset.mems", read(VERSION_1 / "cpuset.mems"))
     write(folder / "cpuset.cpus", text(cpus))
+    write(folder / "cpuset.sched_load_balance", int(balanced))
     say(f"cpuset {name} (version 1): {read(folder / 'cpuset.cpus')}")
     return folder
 

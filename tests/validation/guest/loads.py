@@ -117,7 +117,7 @@ def spin(seconds: float) -> None:
 def bound(cpu: int) -> Step:
     """A task that wants to be on one CPU, busy in bursts, with an interval timer there."""
     signal.signal(signal.SIGALRM, lambda *_: None)
-    signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
 
     def step() -> None:
         spin(0.002)
