@@ -13,8 +13,8 @@ LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs|warnings)\b")
 SIGN_OFF = re.compile(r"^Signed-off-by:", re.MULTILINE | re.IGNORECASE)
 PRIVATE_PATH = re.compile(r"(?<![\w.])/(root|home|work|tmp)/")
-# Verbs whose base form looks like another form.
 COVER_LETTER = "0000-cover-letter.patch"
+# Verbs whose base form looks like another form.
 IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
 
 per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
@@ -43,11 +43,9 @@ def test_cover_letter_lists_the_series(base: str) -> None:
     patches = [patch for patch in ALL if patch.base == base]
     assert letter.subject.startswith(f"[PATCH 0/{len(patches)}] ")
     subjects = [patch.subject.removeprefix("[PATCH] ") for patch in patches]
-    assert (
-        re.findall(r"^  (\S.*)$", letter.path.read_text().split("\nShortlog:\n", 1)[1], re.MULTILINE)
-        == subjects
-    )
-    assert not SIGN_OFF.search(letter.path.read_text())
+    text = letter.path.read_text()
+    assert re.findall(r"^  (\S.*)$", text.split("\nShortlog:\n", 1)[1], re.MULTILINE) == subjects
+    assert not SIGN_OFF.search(text)
 
 
 @per_patch

@@ -195,11 +195,12 @@ class Workshop:
         self._must(not failed, configuration, f"compiling {', '.join(sorted(failed))}", output)
         return output, listed
 
-    def _make(self, arch: Arch, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+    def make(self, kbuild: str, prefix: str, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+        """Run make for an architecture and a compiler, in an object directory; its exit code and output."""
         command = [
             *("make", f"-j{os.cpu_count()}", f"O={folder}"),
-            *(f"ARCH={arch.kbuild}", f"CROSS_COMPILE={arch.cross_prefix}"),
-            *(f"CC=ccache {arch.cross_prefix}gcc", "HOSTCC=ccache gcc"),
+            *(f"ARCH={kbuild}", f"CROSS_COMPILE={prefix}"),
+            *(f"CC=ccache {prefix}gcc", "HOSTCC=ccache gcc"),
             *arguments,
         ]
         # No CCACHE_BASEDIR: it would make the paths in warnings relative.
@@ -210,6 +211,9 @@ class Workshop:
             "CCACHE_NOHASHDIR": "1",
         }
         return run(command, self.tree, environment)
+
+    def _make(self, arch: Arch, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+        return self.make(arch.kbuild, arch.cross_prefix, folder, arguments)
 
     def _must(self, well: bool, configuration: Configuration, doing: str, output: str) -> None:
         """Fail the test with make's output unless all is well."""

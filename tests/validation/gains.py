@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-Record = dict[str, Any]
+import verdicts
+from verdicts import Record
 
 GRACE_PERIODS = "synchronize_rcu"
 RENDEZVOUS = "stop_machine_cpuslocked"
@@ -100,14 +100,8 @@ def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
             rebuilds=record["counts"][REBUILDS],
             reader_wait=record.get("reader_wait"),
         )
-        for record in records
-        if record["kind"] == "speed"
+        for record in verdicts.of_kind(records, "speed")
     ]
-
-
-def machine(records: Sequence[Record]) -> Record:
-    """What a guest said of itself."""
-    return next(record for record in records if record["kind"] == "machine")
 
 
 def chunks(facts: Record) -> int:

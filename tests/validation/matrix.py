@@ -196,16 +196,4 @@ class Bench:
 
     def _make(self, *arguments: str) -> tuple[int, str]:
         asked = self.configuration
-        command = [
-            *("make", f"-j{os.cpu_count()}", f"O={self.folder}", f"ARCH={asked.kbuild}"),
-            *(f"CROSS_COMPILE={asked.prefix}", f"CC=ccache {asked.prefix}gcc", "HOSTCC=ccache gcc"),
-            *arguments,
-        ]
-        # No CCACHE_BASEDIR: it would make the paths in warnings relative.
-        environment = {
-            "PATH": os.environ["PATH"],
-            "LC_ALL": "C",
-            "CCACHE_DIR": str(self.shop.paths.ccache),
-            "CCACHE_NOHASHDIR": "1",
-        }
-        return run(command, self.shop.tree, environment)
+        return self.shop.make(asked.kbuild, asked.prefix, self.folder, arguments)

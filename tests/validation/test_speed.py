@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import gains
 import pytest
+import verdicts
 from proving import Proving, none
 
 pytestmark = pytest.mark.timeout(6 * 3600)
@@ -29,7 +30,7 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
         proving.boot()
         records = proving.script("speed", *words, "--modes", *modes, silence=SILENCE_S)
         figures += gains.figures(kernel, records)
-        facts = gains.machine(records)
+        facts = verdicts.the(records, "machine")
         releases[kernel] = facts["release"]
         chunks = gains.chunks(facts)
         proving.close()

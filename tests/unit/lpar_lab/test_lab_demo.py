@@ -76,7 +76,7 @@ def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
 
 def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings) -> None:
     kernels = [KERNEL, replace(KERNEL, variant="patched", image=Path("/cache/p/vmlinux"))]
-    variables = demo.playbook_variables(replace(settings, output=Path("/out")), kernels, Path("/work/t.pyz"))
+    variables = demo.playbook_variables(replace(settings, output=Path("/out")), kernels, Path("/srv/t.pyz"))
     assert json.loads(json.dumps(variables)) == {
         "ab_variants": [
             {"name": "stock", "artifact": "/cache/k/artifact.json"},
@@ -85,7 +85,7 @@ def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings)
         "ab_iterations": 5,
         "ab_operations": ["smt=off", "smt=on"],
         "ab_results_dir": "/out",
-        "ab_timer_bundle": "/work/t.pyz",
+        "ab_timer_bundle": "/srv/t.pyz",
     }
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
-import platform
 import threading
 import time
 from pathlib import Path
 
+import loads
 import machine
 from machine import CPUS, Calls, record, say, switch, write
 
 EXPEDITED = Path("/sys/kernel/rcu_expedited")
 COSTS = ("synchronize_rcu", machine.RENDEZVOUS, "partition_sched_domains_locked")
-MEMBARRIER = {"x86_64": 324, "ppc64le": 365}
-GLOBAL_EXPEDITED = 1 << 1
 
 
 class Reader(threading.Thread):
@@ -26,8 +23,7 @@ class Reader(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self._call = ctypes.CDLL(None, use_errno=True).syscall
-        self._number = MEMBARRIER[platform.machine()]
+        self._step = loads.membarrier()
         self._done = threading.Event()
         self.longest = 0.0
         self.calls = 0
@@ -35,8 +31,7 @@ class Reader(threading.Thread):
     def run(self) -> None:
         while not self._done.is_set():
             begin = time.monotonic()
-            if self._call(self._number, GLOBAL_EXPEDITED, 0, 0):
-                raise OSError(ctypes.get_errno(), "membarrier")
+            self._step()
             self.longest = max(self.longest, time.monotonic() - begin)
             self.calls += 1
             time.sleep(0.001)

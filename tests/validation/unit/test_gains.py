@@ -6,6 +6,7 @@ from pathlib import Path
 import figures
 import gains
 import pytest
+import verdicts
 from gains import Figure, Run
 
 
@@ -90,13 +91,13 @@ def test_the_table_has_a_row_for_each_kernel_and_way() -> None:
 
 def test_figures_and_chunks_come_from_the_records() -> None:
     counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS: 1}
-    records: list[gains.Record] = [
+    records: list[verdicts.Record] = [
         {"kind": "machine", "victims": list(range(120)), "chunk": "64", "release": "r"},
         {"kind": "speed", "mode": "plain", "to": "off", "seconds": [3, 1, 2], "counts": counts},
     ]
     (only,) = gains.figures("patched", records)
     assert (only.median, only.grace_periods, only.reader_wait) == (2, 2, None)
-    assert gains.chunks(gains.machine(records)) == 2
+    assert gains.chunks(verdicts.the(records, "machine")) == 2
     assert gains.chunks({"victims": [1, 2, 3], "chunk": None}) == 3
 
 
