@@ -3,12 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
-from labtools import Lab
+from labtools import Lab, opened
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    lab = Lab(tmp_path_factory.mktemp("lab"))
-    yield lab
-    lab.must("down", "--all")
-    lab.assert_empty()
+    with opened(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab

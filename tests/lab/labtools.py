@@ -7,7 +7,8 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -139,3 +140,12 @@ def wait_for(look: Callable[[], T | None], seconds: float) -> T:
         assert time.monotonic() < deadline, f"nothing within {seconds:g} s"
         time.sleep(0.2)
     return found
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Lab]:
+    """Give a lab; its guests are taken down afterwards, and nothing of it may be left."""
+    lab = Lab(folder)
+    yield lab
+    lab.must("down", "--all")
+    lab.assert_empty()

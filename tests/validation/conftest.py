@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(TESTS / "lab"), str(TESTS / "kernel"), str(HERE)]
 
-from labtools import ROOT, Lab  # noqa: E402
+from labtools import ROOT, Lab, opened  # noqa: E402
 from proving import RESULTS, Order, Proving  # noqa: E402
 
 from lpar_lab.kernel.source import BASES  # noqa: E402
@@ -118,10 +118,8 @@ def say(pytestconfig: pytest.Config) -> Callable[[str], None]:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    lab = Lab(tmp_path_factory.mktemp("lab"))
-    yield lab
-    lab.must("down", "--all")
-    lab.assert_empty()
+    with opened(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
 
 
 @pytest.fixture
