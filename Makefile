@@ -15,6 +15,8 @@ lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
 readme:      ## put the results of the last demo into the README
 	.venv/bin/python docs/refresh.py results/demo
+docs:        ## write what the documentation has from the tools: outputs, docs/cli.md
+	.venv/bin/python docs/refresh.py
 lock:        ## update the locked Python packages (needs uv)
 	tools/setup/lock.sh
 setup:       ## install what building and booting needs
@@ -24,4 +26,4 @@ setup-python:  ## install what the unit tests need
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick validate lint readme lock setup setup-python clean
+.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python clean

@@ -1,32 +1,43 @@
 #!/usr/bin/env python3
-"""Keep the README's first screen what the tool really prints for the result files in docs/examples/demo."""
+"""Keep what the documentation shows of the tools' output what they really print.
+
+The README's first screen is of the result files in docs/examples/demo; a page's blocks name their commands.
+"""
 
 from __future__ import annotations
 
 import argparse
 import io
 import re
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Mapping, Sequence
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from hotplug_timer import cli
 from hotplug_timer.analysis.compare import Comparison, compare
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.manual.command import manual_text
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+PAGES = (ROOT / "docs/predict.md",)
 EXAMPLE = ROOT / "docs/examples/demo"
+CLI = ROOT / "docs/cli.md"
 BASELINE = "stock"
 BEGIN = "<!-- what make demo printed; written by make readme -->"
 END = "<!-- end of what make demo printed -->"
+OUTPUT = re.compile(
+    r"^(<!-- output of: hotplug-timer (?P<arguments>[^\n]+) -->\n).*?^(?P<end><!-- end of output -->)$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Refresh or check the README; return the exit code."""
+    """Refresh or check the documentation; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "results",
@@ -35,29 +46,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="results of a demo, for example results/demo: its raw files become the example first",
     )
-    parser.add_argument("--check", action="store_true", help="change nothing; fail when the README is stale")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail when a page is stale")
     arguments = parser.parse_args(argv)
     try:
         if arguments.results:
             replace_example(arguments.results)
-        fresh = with_block(README.read_text("utf-8"), block(sorted(EXAMPLE.glob("*.jsonl"))))
+        fresh = {README: with_block(README.read_text("utf-8"), block(sorted(EXAMPLE.glob("*.jsonl"))))}
+        fresh[CLI] = manual_text(cli.build_parser(), "markdown")
+        fresh |= {page: with_outputs(page.read_text("utf-8")) for page in PAGES}
     except ToolError as error:
         sys.stderr.write(f"refresh: error: {error}\n")
         return int(error.code)
     if arguments.check:
         return check(fresh)
-    README.write_text(fresh, "utf-8")
+    for page, text in fresh.items():
+        page.write_text(text, "utf-8")
     return ExitCode.OK
 
 
-def check(fresh: str) -> int:
-    """Say whether the README is as it would be written; return the exit code."""
-    if README.read_text("utf-8") == fresh:
-        return ExitCode.OK
-    sys.stderr.write(
-        f"refresh: error: {README.name} is stale; it should hold\n\n{fresh.split(END, maxsplit=1)[0]}"
-    )
-    return ExitCode.INPUT
+def check(fresh: Mapping[Path, str]) -> int:
+    """Say which pages are not as they would be written; return the exit code."""
+    stale = {page: text for page, text in fresh.items() if page.read_text("utf-8") != text}
+    for page, text in stale.items():
+        shown = text.split(END, maxsplit=1)[0]
+        sys.stderr.write(f"refresh: error: {page.name} is stale; it should hold\n\n{shown}")
+    return ExitCode.INPUT if stale else ExitCode.OK
 
 
 def replace_example(results: Path) -> None:
@@ -86,14 +99,40 @@ def block(files: Sequence[Path]) -> str:
     if not files:
         raise ToolError(f"no result files in {EXAMPLE}", "name the results of a demo", ExitCode.INPUT)
     data = read_files(files)
-    output = io.StringIO()
-    with redirect_stdout(output), redirect_stderr(io.StringIO()):
-        code = cli.main(["compare", "--baseline", BASELINE, *map(str, files)])
-    if code != ExitCode.OK:
-        raise ToolError(f"compare ended with {code} for the example", "run make demo again", ExitCode.INPUT)
-    printed = "\n".join(line.rstrip() for line in output.getvalue().splitlines())
+    printed = output_of(["compare", "--baseline", BASELINE, *map(str, files)])
     conditions = conditions_of(data, compare(data, BASELINE))
     return f"```console\n$ make demo\n...\n{printed}\n```\n\n{conditions}\n"
+
+
+def with_outputs(text: str) -> str:
+    """Return a page with what each of its commands prints, notes and warnings included."""
+
+    def run(match: re.Match[str]) -> str:
+        words = [name for word in shlex.split(match["arguments"]) for name in _expanded(word)]
+        printed = output_of(words, errors=True)
+        return (
+            f"{match[1]}\n```console\n$ hotplug-timer {match['arguments']}\n{printed}\n```\n\n{match['end']}"
+        )
+
+    return OUTPUT.sub(run, text)
+
+
+def _expanded(word: str) -> list[str]:
+    """Return the files a shell would make of a word with a star, from the root."""
+    return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(word)) if "*" in word else [word]
+
+
+def output_of(arguments: Sequence[str], *, errors: bool = False) -> str:
+    """Return what hotplug-timer prints, and its notes and warnings with `errors`.
+
+    Paths in the arguments are from the root. ToolError (INPUT) when it fails.
+    """
+    stream = io.StringIO()
+    with chdir(ROOT), redirect_stdout(stream), redirect_stderr(stream if errors else io.StringIO()):
+        code = cli.main(arguments)
+    if code != ExitCode.OK:
+        raise ToolError(f"{arguments[0]} ended with {code}", "run make demo again", ExitCode.INPUT)
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
 
 
 def conditions_of(data: Dataset, comparison: Comparison) -> str:

@@ -55,10 +55,6 @@ class Configuration:
     def name(self) -> str:
         return f"{'allmodconfig' if self.everything else 'lab'} for {self.arch.name}"
 
-    def takes(self, name: str) -> bool:
-        """Whether an object is this architecture's, or everybody's."""
-        return not name.startswith("arch/") or name.startswith(f"arch/{self.arch.kbuild}/")
-
 
 # The first one that has a file is the one it is compiled in.
 CONFIGURATIONS = (
@@ -82,6 +78,11 @@ CONFIG_CPU_LITTLE_ENDIAN=y
 # CONFIG_GCC_PLUGINS is not set
 # CONFIG_HEADERS_INSTALL is not set
 """
+
+
+def is_for(arch: str, name: str) -> bool:
+    """Whether a file or an object is this architecture's (as kbuild calls it), or everybody's."""
+    return not name.startswith("arch/") or name.startswith(f"arch/{arch}/")
 
 
 def target_of(arch: str, name: str) -> str:
@@ -163,7 +164,7 @@ class Workshop:
         findings = set()
         left = objects_of(self.tree, files)
         for configuration in CONFIGURATIONS:
-            mine = {name for name in left if configuration.takes(name)}
+            mine = {name for name in left if is_for(configuration.arch.kbuild, name)}
             if not mine:
                 continue
             output, listed = self._compile(configuration, mine)

@@ -45,11 +45,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--switches", type=int, default=200, help="test_stress: SMT switches (200)")
     group.addoption("--every", type=int, default=1, help="test_failure_injection: every Nth state (1)")
     group.addoption("--minutes", type=float, default=30.0, help="test_rcutorture: minutes each (30)")
-    group.addoption("--iterations", type=int, default=5, help="test_speed: timed switches of each kind (5)")
+    group.addoption(
+        "--iterations",
+        type=int,
+        default=15,
+        help="test_speed: timed switches of each kind; 0: only the one that is counted (15)",
+    )
     group.addoption(
         "--stock-modes",
         default="plain,expedited,legacy",
-        help="test_speed: what to measure on the stock kernel; '' for nothing (plain,expedited,legacy)",
+        help="test_speed: what to measure on the stock kernel; crash: with a crash kernel loaded, on the"
+        " patched one as well; '' for nothing (plain,expedited,legacy)",
     )
     group.addoption(
         "--resume",

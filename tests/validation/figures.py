@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Put the kept runs of test_speed into docs/kernel-validation.md, or take one more into docs/data/speed."""
+"""Put the kept runs of test_speed into docs/kernel-validation.md, or take one more into docs/data/speed.
+
+Beside them it writes their timings as hotplug-timer predict reads them, a CSV per base and architecture.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import gains
+import timings
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "docs/data/speed"
@@ -41,12 +45,23 @@ def base_of(path: Path) -> str:
 
 
 def keep(run: Path, base: str) -> Path:
-    """Take a run's speed.json into the kept ones; a run of the same guest is replaced."""
+    """Take a run's speed.json into the kept ones, in place of what they have of the same."""
     loaded = gains.load(run)
     KEPT.mkdir(parents=True, exist_ok=True)
     target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}.json"
+    if target.exists():
+        loaded = gains.with_earlier(loaded, gains.load(target))
     gains.save(loaded, target)
     return target
+
+
+def exports() -> dict[Path, str]:
+    """The timings of all kept runs, by the file they belong in."""
+    runs: dict[Path, list[gains.Run]] = {}
+    for path in sorted(KEPT.glob("*.json")):
+        run = gains.load(path)
+        runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}.csv", []).append(run)
+    return {path: timings.table(kept) for path, kept in runs.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.run:
             keep(options.run, options.base)
         PAGE.write_text(fresh(), "utf-8")
+        for path, text in exports().items():
+            path.write_text(text, "utf-8")
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.stderr.write(f"figures: error: {error}\n")
         return 2

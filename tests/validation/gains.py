@@ -6,7 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import verdicts
@@ -15,6 +15,7 @@ from verdicts import Record
 GRACE_PERIODS = "synchronize_rcu"
 RENDEZVOUS = "stop_machine_cpuslocked"
 REBUILDS = "partition_sched_domains_locked"
+REWRITES = "update_cpus_node"
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class Figure:
     kernel: str
     """stock or patched"""
     mode: str
-    """plain: smt/control; expedited: the same with rcu_expedited; legacy: cpuN/online, one by one"""
+    """plain: smt/control; expedited: the same with rcu_expedited; crash: the same with a crash kernel
+    loaded; legacy: cpuN/online, one by one"""
     to: str
     """off or on"""
     seconds: tuple[float, ...]
@@ -33,6 +35,8 @@ class Figure:
     rebuilds: int
     reader_wait: float | None
     """the longest wait for the hotplug lock, in seconds, during one more switch"""
+    rewrites: int = 0
+    """of the CPUs in the crash kernel's device tree"""
 
     @property
     def median(self) -> float:
@@ -99,6 +103,7 @@ def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
             rendezvous=record["counts"][RENDEZVOUS],
             rebuilds=record["counts"][REBUILDS],
             reader_wait=record.get("reader_wait"),
+            rewrites=record["counts"][REWRITES],
         )
         for record in verdicts.of_kind(records, "speed")
     ]
@@ -151,6 +156,31 @@ def load(path: Path) -> Run:
     return Run(**data, figures=tuple(kept))
 
 
+WAYS = {
+    "plain": "`smt/control`",
+    "expedited": "the same, `rcu_expedited`",
+    "crash": "the same, crash kernel loaded",
+    "legacy": "`cpuN/online`",
+}
+
+
+def with_earlier(run: Run, earlier: Run) -> Run:
+    """A run, and what an earlier one of the same kernels in the same guest measured and this one did not.
+
+    Of what both measured, the one with more iterations stays.
+    """
+    if (run.arch, run.cores, run.threads) != (earlier.arch, earlier.cores, earlier.threads):
+        return run
+    figures = {(figure.kernel, figure.mode, figure.to): figure for figure in run.figures}
+    for figure in earlier.figures:
+        release = earlier.releases[figure.kernel]
+        same = run.releases.get(figure.kernel, release) == release
+        here = run.of(figure.kernel, figure.mode, figure.to)
+        if same and (here is None or len(here.seconds) < len(figure.seconds)):
+            figures[figure.kernel, figure.mode, figure.to] = figure
+    return replace(run, releases={**earlier.releases, **run.releases}, figures=tuple(figures.values()))
+
+
 def table(runs: Sequence[Run]) -> str:
     """All figures as Markdown, smallest guest first, with the growth of off below."""
     lines = [
@@ -160,7 +190,7 @@ def table(runs: Sequence[Run]) -> str:
     ]
     for run in sorted(runs, key=lambda run: (run.arch, run.cpus)):
         for kernel in ("stock", "patched"):
-            for mode in ("plain", "expedited", "legacy"):
+            for mode in WAYS:
                 off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
                 if off and on:
                     lines.append(_row(run, off, on))
@@ -178,13 +208,13 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
         return f"{text}, {expedited:.1f}x over expedited" if figure.mode == "plain" and expedited else text
 
     def counts(figure: Figure) -> str:
-        return f"{figure.grace_periods}, {figure.rendezvous}, {figure.rebuilds}"
+        text = f"{figure.grace_periods}, {figure.rendezvous}, {figure.rebuilds}"
+        return f"{text}; {figure.rewrites} crash FDTs" if figure.mode == "crash" else text
 
-    way = {"plain": "`smt/control`", "expedited": "the same, `rcu_expedited`", "legacy": "`cpuN/online`"}
     cells = [
         f"{run.arch}, {run.cores} x {run.threads}",
         off.kernel,
-        way[off.mode],
+        WAYS[off.mode],
         f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {len(off.seconds)})",
         f"{on.median:.2f}",
         counts(off),

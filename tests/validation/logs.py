@@ -19,6 +19,8 @@ TROUBLE = re.compile(
 )
 # What stands inside of a report rather than at its beginning.
 FOLLOWS = re.compile(r"Call Trace:|RCU used illegally|DEBUG_LOCKS_WARN")
+SIDE_BY_SIDE = 4
+"""Two CPUs that report the same at the same time have their first lines so close together."""
 REPORT_LINES = 120
 """How far from its first line a report goes at the most."""
 
@@ -74,13 +76,18 @@ class Report:
 
 
 def reports(log: Iterable[str]) -> list[Report]:
-    """The reports in a log, in order. A call trace and the like belong to the report before them."""
+    """The reports in a log, in order. A call trace and the like belong to the report before them.
+
+    What two CPUs say at once, line by line in between each other, is one report.
+    """
     found: list[Report] = []
     since = REPORT_LINES
     for raw in log:
         line = console.plain(raw)
         since += 1
-        if TROUBLE.search(line) and not (since < REPORT_LINES and FOLLOWS.search(line)):
+        inside = since < REPORT_LINES and FOLLOWS.search(line)
+        twin = since < SIDE_BY_SIDE and line == found[-1].head
+        if TROUBLE.search(line) and not inside and not twin:
             found.append(Report(line))
             since = 0
         if since < REPORT_LINES:

@@ -15,6 +15,7 @@ from workshop import (
     NOT_EVERYTHING,
     Finding,
     Workshop,
+    is_for,
     run,
     target_of,
     units_of,
@@ -37,10 +38,6 @@ class Configuration:
     changes: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-
-    def takes(self, file: str) -> bool:
-        """Whether a source file is this architecture's, or everybody's."""
-        return not file.startswith("arch/") or file.startswith(f"arch/{self.kbuild}/")
 
     def problems(self, config: str) -> list[str]:
         """What a .config has or lacks otherwise than asked for."""
@@ -173,7 +170,7 @@ class Bench:
         units = {
             unit
             for file in files
-            if self.configuration.takes(file)
+            if is_for(self.configuration.kbuild, file)
             for unit in units_of(self.shop.tree, file)
         }
         return sorted(str(Path(unit).with_suffix(".o")) for unit in units)

@@ -100,18 +100,32 @@ class Proving:
         for old in results.iterdir():
             old.unlink()
 
-    def boot(self, *topics: str, append: str = "") -> None:
-        """Start the guest, with these configuration topics beside those that were ordered."""
+    def boot(self, *topics: str, append: str = "", memory: int = 0) -> None:
+        """Start the guest, with these configuration topics beside those that were ordered.
+
+        `memory` is that many MiB more than such a guest has anyway.
+        """
         words = ["up", self.name, *self.order.up(topics), "--timeout", "1200"]
+        cpus = self.order.cores * self.order.threads
+        if self.order.kasan or memory:
+            words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
         if self.order.kasan:
-            words += ["--memory", str(1024 + 128 * self.order.cores * self.order.threads)]
             append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
         command = self.lab.start(*words, "--append", f"{LOUD} {append}".strip())
         last = ""
         for last in lines_of(command, BOOT_S):
             self.say(f"  {last}")
         assert command.wait() == 0, last
-        self.lab.must("ssh", self.name, "--", f"cat > {ARCHIVE}", stdin=self._archive(), timeout=300)
+        self.send(self._archive(), ARCHIVE)
+
+    def send(self, content: bytes, path: str) -> None:
+        """Write a file in the guest."""
+        self.lab.must("ssh", self.name, "--", f"cat > {path}", stdin=content, timeout=300)
+
+    def image(self) -> bytes:
+        """The kernel that the guest runs, as it was booted."""
+        state = json.loads((self.lab.guests / self.name / "state.json").read_text())
+        return Path(json.loads(Path(state["kernel"]).read_text())["image"]).read_bytes()
 
     def _archive(self) -> bytes:
         target = self.results / "guest.pyz"
@@ -154,9 +168,9 @@ class Proving:
         both = dict.fromkeys(logs.problems(self.log()) + logs.problems(kernel))
         return [f"the kernel says: {problem}" for problem in both]
 
-    def past_problems(self, log: str) -> list[str]:
+    def past_problems(self, log: str, allowed: Sequence[logs.Allowed] = logs.ALLOWED) -> list[str]:
         """The same, of a guest that is gone: the console is what is left of it."""
-        return [f"the kernel says: {problem}" for problem in logs.problems(log)]
+        return [f"the kernel says: {problem}" for problem in logs.problems(log, allowed)]
 
     def close(self) -> None:
         """Keep the console and take the guest down."""

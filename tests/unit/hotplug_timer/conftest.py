@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis
 import pytest
 from fakehost import FakeHost, FakeSysfs
 
-from hotplug_timer.target.runner import Runner, Settings
+from hotplug_timer.target.cycle import parse_operation
+from hotplug_timer.target.plan import Settings
+from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
-from hotplug_timer.target.switch import parse_operation
+
+# For hours instead of a moment: see docs/development.md.
+hypothesis.settings.register_profile("fuzz", max_examples=1_000_000, deadline=None, database=None)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hotplug_timer"
 

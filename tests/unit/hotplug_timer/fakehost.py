@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -96,6 +97,37 @@ class FakeHost:
             self.put(f"{TRACING}/kprobe_events", "")
             self.put(f"{TRACING}/kprobe_profile", "")
 
+    def add_trace_cmd(self, lost: int = 0, refuse: str = "", text: str = "") -> Path:
+        """Add the tracefs files that recording looks at, and a fake trace-cmd in bin/.
+
+        It loses so many events, refuses that command, and extracts that text.
+        """
+        if not self.has(f"{TRACING}/available_tracers"):
+            self.add_tracing()
+        self.put(f"{TRACING}/available_tracers", "function_graph function nop")
+        names = self.get(f"{TRACING}/available_filter_functions")
+        self.put(f"{TRACING}/available_filter_functions", f"{names}\ncpuhp_thread_fun\nmulti_cpu_stop")
+        for event in (
+            "cpuhp/cpuhp_enter",
+            "cpuhp/cpuhp_multi_enter",
+            "cpuhp/cpuhp_exit",
+            "sched/sched_switch",
+        ):
+            self.put(f"{TRACING}/events/{event}/enable", "0")
+        for name, value in (
+            ("current_tracer", "nop"),
+            ("max_graph_depth", "0"),
+            ("set_ftrace_pid", "no pid"),
+        ):
+            self.put(f"{TRACING}/{name}", value)
+        self.put(f"{TRACING}/set_graph_function", "#### all functions enabled ####")
+        self.put(f"{TRACING}/buffer_size_kb", "7 (expanded: 1408)")
+        self.put(f"{TRACING}/per_cpu/cpu0/stats", _stats(lost))
+        for number, comm in ((41, "cpuhp/7"), (42, "migration/7"), (43, "cpuhp/17"), (44, "sshd")):
+            self.put(f"proc/{number}/comm", comm)
+        self.put("trace-cmd.json", json.dumps({"lost": lost, "refuse": refuse, "text": text}))
+        return self._install("trace-cmd", "trace_cmd", "sys.argv[1:]")
+
     # Reading
 
     def get(self, name: str) -> str:
@@ -121,6 +153,10 @@ class FakeHost:
         return parse_cpulist(self.get("sys/devices/system/cpu/online"))
 
     @property
+    def present(self) -> frozenset[int]:
+        return parse_cpulist(self.get("sys/devices/system/cpu/present"))
+
+    @property
     def control(self) -> str:
         return self.get("sys/devices/system/cpu/smt/control")
 
@@ -136,6 +172,38 @@ class FakeHost:
             first = cpu - cpu % self.threads
             return list(range(first, first + self.threads))
         return [cpu % cores + number * cores for number in range(self.threads)]
+
+    def add_fqs_delays(self) -> FakeHost:
+        """Add what --tune-fqs changes, as a kernel of 1000 Hz chooses it."""
+        for name in ("jiffies_till_first_fqs", "jiffies_till_next_fqs"):
+            self.put(f"sys/module/rcutree/parameters/{name}", "3")
+        return self
+
+    # What a hypervisor does (DLPAR)
+
+    def add_core(self, *, online: bool) -> None:
+        """Add one core after the last, with its CPUs online or not."""
+        meta = self.meta
+        first = int(str(meta["cores"])) * self.threads
+        cpus = range(first, first + self.threads)
+        self.put("meta.json", json.dumps({**meta, "cores": int(str(meta["cores"])) + 1}))
+        for cpu in cpus:
+            self.put(f"sys/devices/system/cpu/cpu{cpu}/online", "1" if online else "0")
+        for which in ("possible", "present", *(["online"] if online else [])):
+            there = parse_cpulist(self.get(f"sys/devices/system/cpu/{which}"))
+            self.put(f"sys/devices/system/cpu/{which}", format_cpulist(there.union(cpus)))
+
+    def remove_core(self) -> None:
+        """Remove the last core; `possible` keeps its CPUs."""
+        meta = self.meta
+        first = (int(str(meta["cores"])) - 1) * self.threads
+        cpus = range(first, first + self.threads)
+        self.put("meta.json", json.dumps({**meta, "cores": int(str(meta["cores"])) - 1}))
+        for cpu in cpus:
+            (self.root / f"sys/devices/system/cpu/cpu{cpu}/online").unlink()
+        for which in ("present", "online"):
+            there = parse_cpulist(self.get(f"sys/devices/system/cpu/{which}"))
+            self.put(f"sys/devices/system/cpu/{which}", format_cpulist(there.difference(cpus)))
 
     # What the kernel does
 
@@ -253,11 +321,15 @@ class FakeHost:
     def install_ppc64_cpu(self, **behaviour: object) -> Path:
         """Put a fake ppc64_cpu into bin/. Behaviour: path=control|per-cpu, pause=S, lie=True."""
         self.put("ppc64_cpu.json", json.dumps(behaviour))
-        script = self.root / "bin" / "ppc64_cpu"
+        return self._install("ppc64_cpu", "ppc64_cpu", "sys.argv[1]")
+
+    def _install(self, name: str, function: str, arguments: str) -> Path:
+        """Put a program into bin/ that calls a function of this module; returns the directory."""
+        script = self.root / "bin" / name
         script.parent.mkdir(exist_ok=True)
         script.write_text(
             f"#!{sys.executable}\nimport sys\nsys.path[:0] = {[str(Path(__file__).parent), *_sources()]!r}\n"
-            f"import fakehost\nsys.exit(fakehost.ppc64_cpu({str(self.root)!r}, sys.argv[1]))\n"
+            f"import fakehost\nsys.exit(fakehost.{function}({str(self.root)!r}, {arguments}))\n"
         )
         script.chmod(0o755)
         return script.parent
@@ -273,7 +345,9 @@ def ppc64_cpu(root: str, argument: str) -> int:
     behaviour = json.loads(host.get("ppc64_cpu.json"))
     with (host.root / "ppc64_cpu.log").open("a") as log:
         log.write(argument + "\n")
-    level = argument.partition("=")[2]
+    option, _, level = argument.partition("=")
+    if option == "--cores-on":
+        return cores_on(host, int(level))
     pause = float(behaviour.get("pause", 0))
     if behaviour.get("path", "control") == "control":
         try:
@@ -299,6 +373,49 @@ def ppc64_cpu(root: str, argument: str) -> int:
     if failed and not behaviour.get("lie"):
         sys.stderr.write("One or more cpus could not be on/offlined\n")
         return 255
+    return 0
+
+
+def cores_on(host: FakeHost, wanted: int) -> int:
+    """Be ppc64_cpu --cores-on: cores come from the first that is offline, and go from the last."""
+    cores = [range(first, first + host.threads) for first in range(0, len(host.present), host.threads)]
+    online = [core for core in cores if not host.online.isdisjoint(core)]
+    levels = {len(host.online.intersection(core)) for core in online}
+    if len(levels) != 1:
+        sys.stdout.write("Bad or inconsistent SMT state: use ppc64_cpu --smt=on|off to set all\n")
+        return 255
+    threads = levels.pop()
+    for core in reversed(online[wanted:]):
+        for cpu in reversed(core[:threads]):
+            host.write_cpu(cpu, "0")
+    for core in [core for core in cores if core not in online][: max(wanted - len(online), 0)]:
+        for cpu in core[:threads]:
+            host.write_cpu(cpu, "1")
+    return 0
+
+
+def _stats(lost: int) -> str:
+    return f"entries: 5\noverrun: {lost}\ncommit overrun: 0\nbytes: 340\ndropped events: 0\nread events: 0"
+
+
+def trace_cmd(root: str, arguments: list[str]) -> int:
+    """Be trace-cmd: start makes the buffer, extract writes the file, reset removes the buffer."""
+    host = FakeHost(Path(root))
+    behaviour = json.loads(host.get("trace-cmd.json"))
+    with (host.root / "trace-cmd.log").open("a") as log:
+        log.write(json.dumps([*arguments, f"online {format_cpulist(host.online)}"]) + "\n")
+    command, options = arguments[0], arguments[1:]
+    if command == behaviour["refuse"]:
+        sys.stderr.write("trace-cmd: Device or resource busy\n")
+        return 1
+    instance = host.root / TRACING / "instances" / options[1] if options[:1] == ["-B"] else None
+    if command == "start" and instance is not None:
+        host.put(f"{instance.relative_to(host.root)}/per_cpu/cpu0/stats", _stats(behaviour["lost"]))
+        host.put(f"{instance.relative_to(host.root)}/per_cpu/cpu1/stats", _stats(0))
+    if command == "extract":
+        Path(options[options.index("-o") + 1]).write_text(behaviour["text"])
+    if command == "reset" and instance is not None:
+        shutil.rmtree(instance)
     return 0
 
 

@@ -14,7 +14,7 @@ STOCK_COUNTS = {"synchronize_rcu": 29, "stop_machine": 14, "domain_rebuild": 14}
 def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host: object) -> Record:
     return {
         "record": "run",
-        "schema": "hotplug-timer/1",
+        "schema": "hotplug-timer/2",
         "run_id": run_id,
         "label": label,
         "started": f"2026-11-20T08:{minute:02d}:00.000Z",
@@ -47,6 +47,9 @@ def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host
             "warmup": 0,
             "settle_s": 1.0,
             "timeout_s": 7200.0,
+            "operation_timeouts_s": {"smt=off": 3600.0},
+            "prepare": None,
+            "cleanup": None,
             "via": "auto",
         },
     }

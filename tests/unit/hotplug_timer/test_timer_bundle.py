@@ -98,6 +98,11 @@ def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> N
     refused = run("run", *common, "--iterations=0", f"--output={tmp_path / 'no'}")
     assert refused.returncode == ExitCode.USAGE
     assert re.fullmatch(r"hotplug-timer: error: --iterations 0: .*; .*\n", refused.stderr)
+    host.add_fqs_delays()
+    switched = run("smt", "off", "--expedite", "--tune-fqs", f"--sysroot={host.root}")
+    assert (switched.returncode, switched.stderr) == (0, "")
+    assert switched.stdout.startswith("smt=off: 2 of 8 CPUs online after ")
+    assert host.get("sys/kernel/rcu_expedited") == "0"
     assert run("compare").returncode == ExitCode.USAGE
 
 

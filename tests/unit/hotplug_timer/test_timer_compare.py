@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from junitparser import JUnitXml
 from resultfiles import STOCK_COUNTS, Record, iteration, records, run_record, write
 
 from hotplug_timer.analysis import render
@@ -186,7 +187,7 @@ def test_incomplete_runs_are_noticed(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("style", ["table", "markdown", "csv", "json"])
+@pytest.mark.parametrize("style", ["table", "markdown", "csv", "json", "junit"])
 def test_golden_output(comparison: Comparison, golden: Path, tmp_path: Path, style: str) -> None:
     stream = io.StringIO()
     render.print_comparison(comparison, style, stream)
@@ -257,3 +258,128 @@ def test_speedup_is_of_patched_or_else_of_the_last_variant(tmp_path: Path) -> No
 
 def test_operation_keys() -> None:
     assert [operation_key(name) for name in ("smt=off", "smt=on", "smt=4")] == ["off", "on", "smt4"]
+
+
+def forced(tmp_path: Path, *runs: list[Record]) -> Comparison:
+    return compare(load(tmp_path, *runs), "stock", force=True)
+
+
+def test_force_compares_other_topologies_with_a_warning(tmp_path: Path) -> None:
+    other = records("r2", "patched", [1.0])
+    other[0]["topology"]["threads_per_core"] = 4
+    comparison = forced(tmp_path, records("r1", "stock", [2.0]), other)
+    assert [row.label for row in comparison.rows] == ["stock", "patched"]
+    assert "different topologies" in comparison.warnings[0]
+    assert comparison.warnings[0].endswith("do not rely on the verdict, compare one kind at a time")
+    stream = io.StringIO()
+    render.print_comparison(comparison, "table", stream)
+    assert stream.getvalue().startswith("compared by --force, though the runs do not compare")
+
+
+def test_force_compares_emulated_with_real_seconds_with_a_warning(tmp_path: Path) -> None:
+    comparison = forced(
+        tmp_path, records("r1", "stock", [2.0]), records("r2", "patched", [1.0], emulated=False)
+    )
+    assert [row.emulated for row in comparison.rows] == [True, False]
+    assert "emulated and some are not" in comparison.warnings[0]
+    assert "average (s, some emulated)" in render.seconds_header(comparison)
+
+
+def test_force_changes_nothing_where_runs_compare(abba: Dataset, comparison: Comparison) -> None:
+    assert compare(abba, "stock", force=True) == comparison
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [(0.1, "longer along the run, by 37%"), (-0.1, "shorter along the")]
+)
+def test_drift_is_named_with_a_remedy(tmp_path: Path, step: float, words: str) -> None:
+    seconds = [2.0 + step * at for at in range(10)]
+    (warning,) = compare(load(tmp_path, records("r1", "stock", seconds)), "stock").warnings
+    assert words in warning
+    assert "--warmup and --settle" in warning
+
+
+def test_a_slow_first_sample_asks_for_a_warm_up(tmp_path: Path) -> None:
+    seconds = [9.0, 2.0, 2.1, 1.9, 2.05]
+    (warning,) = compare(load(tmp_path, records("r1", "stock", seconds)), "stock").warnings
+    assert warning.endswith(
+        "sample 1 (9.000 s), the first one, is an outlier; add --warmup 1, or a longer --settle"
+    )
+
+
+def test_an_average_against_the_verdict_is_a_warning(tmp_path: Path) -> None:
+    data = load(
+        tmp_path,
+        records("r1", "stock", [2.0, 2.1, 2.2, 2.3, 2.15, 2.25, 2.05]),
+        records("r2", "patched", [1.0, 1.1, 1.2, 1.3, 1.15, 1.25, 60.0]),
+    )
+    comparison = compare(data, "stock")
+    row = comparison.row("smt=off", "patched")
+    assert row is not None
+    assert row.effect is not None
+    assert (row.effect.verdict, row.effect.decrease_percent < 0) == ("faster", True)
+    assert any("faster, yet its average says otherwise" in text for text in comparison.warnings)
+
+
+def test_many_failures_are_counted_not_listed(tmp_path: Path) -> None:
+    lines = records("r1", "stock", [2.0])
+    lines[-1:-1] = [
+        iteration("r1", at, "smt=off", 0.2, status="failed", path=None, error="CPU 5") for at in range(1, 51)
+    ]
+    notices = compare(load(tmp_path, lines), "stock").notices
+    assert len(notices) == 4
+    assert notices[-1].endswith("stock: 47 more iterations did not succeed and are left out")
+
+
+def three(tmp_path: Path) -> Comparison:
+    off = [2.0 + at / 100 for at in range(8)]
+    return compare(
+        load(
+            tmp_path,
+            records("r1", "stock", off),
+            records("r2", "patched", [one / 2 for one in off]),
+            records("r3", "broken", [one * 2 for one in off]),
+            records("r4", "short", off[:1]),
+        ),
+        "stock",
+    )
+
+
+def test_several_variants_are_adjusted_and_say_so(tmp_path: Path) -> None:
+    comparison = three(tmp_path)
+    assert comparison.adjusted
+    printed = render.to_markdown(comparison)
+    assert "| p, Holm's |" in printed
+    assert "adjusted by Holm's method for the number of variants" in printed
+
+
+def test_junit_fails_where_a_variant_is_slower(tmp_path: Path) -> None:
+    xml = JUnitXml.fromstring(render.to_junit(three(tmp_path)).encode())
+    (suite,) = xml
+    cases = {case.name: case for case in suite}
+    assert set(cases) == {"patched", "broken", "short"}
+    assert (suite.tests, suite.failures, suite.skipped) == (3, 1, 1)
+    assert cases["patched"].result == []
+    assert cases["patched"].time == pytest.approx(1.0175)
+    (failure,) = cases["broken"].result
+    assert failure.type == "slower"
+    assert failure.message.startswith("slower; median decrease -100.0% (")
+    assert cases["short"].is_skipped
+
+
+def test_the_test_that_was_used_is_said(tmp_path: Path) -> None:
+    many = [2.0 + at / 1000 for at in range(120)]
+    data = load(tmp_path, records("r1", "stock", many), records("r2", "patched", many))
+    assert "Mann-Whitney test, asymptotic" in render.to_markdown(compare(data, "stock"))
+    few = load(tmp_path, records("r1", "stock", many[:5]), records("r2", "patched", many[:5]))
+    assert "Mann-Whitney test, exact" in render.to_markdown(compare(few, "stock"))
+
+
+@pytest.mark.parametrize("label", ["[red]x[/blue]", ":smile:", "a|b", "\x1b[2J"])
+def test_a_label_is_text_in_every_table(tmp_path: Path, label: str) -> None:
+    comparison = compare(load(tmp_path, records("r1", label, [2.0])), "stock")
+    stream = io.StringIO()
+    render.print_comparison(comparison, "table", stream)
+    assert label.replace("\x1b", "\\x1b") in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+    assert render.to_markdown(comparison).splitlines()[2].count("|") == 10

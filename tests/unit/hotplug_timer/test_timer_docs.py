@@ -15,7 +15,7 @@ from hotplug_timer.errors import ExitCode
 
 DOCS = Path(__file__).parents[3] / "docs"
 SCHEMA: dict[str, Any] = json.loads(
-    files("hotplug_timer.schema").joinpath("result-v1.schema.json").read_text("utf-8")
+    files("hotplug_timer.schema").joinpath("result-v2.schema.json").read_text("utf-8")
 )
 
 

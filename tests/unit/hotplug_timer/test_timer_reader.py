@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from resultfiles import Record, iteration, records, run_record, write
 
+from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.errors import ExitCode, ToolError
 
@@ -46,9 +48,12 @@ def test_last_line_cut_short_is_tolerated_with_a_notice(tmp_path: Path) -> None:
         ("", "out: holds no results"),
         ('{"record":"run"', "out: holds no results"),
         ("hello\n", "out:1: not a JSON object"),
+        ("[" * 100_000 + "\n", "out:1: not a JSON object"),
+        ("x" * (2 << 20) + "\n", "out:1: longer than 1048576 bytes"),
+        ('{"record":"run","schema":"hotplug-timer/\u00b2"}\n', "out:1: schema 'hotplug-timer/\u00b2' is not"),
         ("[1]\n", "out:1: not a record of a hotplug-timer result file"),
         ('{"x":1}\n', "out:1: not a record"),
-        ('{"record":"run","schema":"kcidb/4"}\n', "out:1: schema 'kcidb/4' is not hotplug-timer/1"),
+        ('{"record":"run","schema":"kcidb/4"}\n', "out:1: schema 'kcidb/4' is not hotplug-timer/2"),
         ('{"record":"run"}\n', "out:1: schema 'None'"),
     ],
 )
@@ -61,12 +66,39 @@ def test_foreign_files_are_refused(tmp_path: Path, text: str, words: str) -> Non
 def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     refused(tmp_path / "missing", "cannot read", "No such file")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\n")
-    refused(tmp_path / "binary", "not a text file")
+    refused(tmp_path / "binary", "line 1 is not text")
 
 
 def test_a_newer_schema_is_refused_as_newer(tmp_path: Path) -> None:
-    path = write(tmp_path / "out", [{**run_record(), "schema": "hotplug-timer/2"}])
-    refused(path, "out:1: written for schema hotplug-timer/2, newer than hotplug-timer/1; read it with")
+    path = write(tmp_path / "out", [{**run_record(), "schema": "hotplug-timer/3"}])
+    refused(path, "out:1: written for schema hotplug-timer/3, newer than hotplug-timer/2; read it with")
+
+
+def test_the_schema_before_is_read(tmp_path: Path) -> None:
+    run = run_record()
+    for name in ("operation_timeouts_s", "prepare", "cleanup"):
+        del run["settings"][name]
+    old = {**run, "schema": "hotplug-timer/1"}
+    data = read_files([write(tmp_path / "out", [old, iteration("r1", 1, "smt=off", 2.0)])])
+    assert [item.seconds for item in data.runs[0].iterations] == [2.0]
+
+
+@pytest.mark.parametrize("operation", ["cpus=1-127:off", "cpus=1,3-5:on", "cores-on=4", "cores-on=all"])
+def test_operations_on_cpus_and_cores_are_read(tmp_path: Path, operation: str) -> None:
+    record = iteration("r1", 1, operation, 2.0, path="per-cpu", driver="cpu-online")
+    data = read_files([write(tmp_path / "out", [run_record(), record])])
+    assert data.runs[0].iterations[0].operation == operation
+
+
+def test_invalid_iterations_are_read_and_left_out(tmp_path: Path) -> None:
+    invalid = iteration(
+        "r1", 2, "smt=off", 9.0, status="invalid", path=None, error="the machine changed: present CPUs were"
+    )
+    path = write(tmp_path / "out", [run_record(), iteration("r1", 1, "smt=off", 2.0), invalid])
+    comparison = compare(read_files([path]), "stock")
+    assert [row.seconds for row in comparison.rows] == [(2.0,)]
+    left_out = f"{path}: stock smt=off timed iteration 2 invalid and is left out: the machine changed"
+    assert comparison.notices[0].startswith(left_out)
 
 
 def _without(name: str) -> Callable[[Record], Record]:
@@ -80,6 +112,10 @@ def _without(name: str) -> Callable[[Record], Record]:
         (lambda r: {**r, "seconds": "2"}, "seconds: "),
         (lambda r: {**r, "seconds": -1.0}, "seconds: "),
         (lambda r: {**r, "seconds": float("nan")}, "not a JSON object"),
+        (lambda r: {**r, "seconds": 10**400}, "seconds: an enormous number is not a time"),
+        (lambda r: {**r, "seconds": 1e-300}, "seconds: 1e-300 is not a time"),
+        (lambda r: {**r, "index": 10**30}, "index: an enormous number is more than"),
+        (lambda r: {**r, "operation": "smt=off\n"}, "operation: "),
         (lambda r: {**r, "seconds": None}, "seconds: None is not of type 'number'"),
         (
             lambda r: {**r, "phase": "counted", "counts": dict(resultfiles.STOCK_COUNTS)},
@@ -135,3 +171,44 @@ def test_any_other_bytes_are_refused_never_a_crash(tmp_path: Path, data: bytes) 
     path.write_bytes(data)
     with pytest.raises(ToolError):
         read_files([path])
+
+
+def test_a_number_too_large_for_floating_point_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "out", [run_record(), iteration("r1", 1, "smt=off", 2.0)])
+    path.write_text(path.read_text().replace('"seconds": 2.0', '"seconds": 1e400'))
+    refused(path, "out:2: seconds: inf is not a time")
+
+
+def test_iterations_are_a_sequence(tmp_path: Path) -> None:
+    lines = records("r1", "stock", [2.0, 2.1], [1.0], counts=resultfiles.STOCK_COUNTS)
+    items = read_files([write(tmp_path / "out", lines)]).runs[0].iterations
+    assert len(items) == 4
+    assert items[-1] == items[3] == list(items)[3]
+    assert (items[-1].counts, items[-1].seconds) == (resultfiles.STOCK_COUNTS, None)
+    assert [item.seconds for item in items[1:3]] == [2.1, 1.0]
+    assert items.seconds(lambda kind: kind.operation == "smt=off").tolist() == [2.0, 2.1]
+    with pytest.raises(IndexError):
+        items[4]
+
+
+def test_lines_are_kept_for_the_report_until_they_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "out", records("r1", "stock", [2.0]))
+    assert read_files([path]).raw == path.read_text()
+    monkeypatch.setattr("hotplug_timer.analysis.reader.MAX_RAW", 100)
+    assert read_files([path]).raw is None
+
+
+def test_a_long_file_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is what stays and the most there was: both far below the file's size."""
+    monkeypatch.setattr("hotplug_timer.analysis.reader.MAX_RAW", 0)
+    path = write(tmp_path / "out", records("r1", "stock", [2.0 + at / 1e6 for at in range(20_000)]))
+    read_files([path])
+    tracemalloc.start()
+    data = read_files([path])
+    kept, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(data.runs[0].iterations) == 20_000
+    assert kept < 20_000 * 40
+    assert peak < path.stat().st_size / 4

@@ -1,6 +1,7 @@
 import base64
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from resultfiles import STOCK_COUNTS, records, write
 
 from hotplug_timer.analysis.compare import compare
+from hotplug_timer.analysis.plot import _dots, blocks_of
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.analysis.report import write_report
 from hotplug_timer.errors import ExitCode, ToolError
@@ -139,3 +141,23 @@ def test_counts_alone_make_a_report(tmp_path: Path) -> None:
     text = page_of(data, tmp_path)
     assert "<svg" not in text
     assert ">29<" in text
+
+
+def test_of_many_samples_the_extremes_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hotplug_timer.analysis.plot.MAX_DOTS", 30)
+    seconds = [2.0 + at % 7 / 10 for at in range(200)]
+    seconds[77] = 9.0
+    data = read_files([write(tmp_path / "a", records("r1", "stock", seconds))])
+    text = page_of(data, tmp_path)
+    assert 20 < dots(text) <= 30
+    assert "the highest of each stretch are drawn" in text
+    assert "200 samples from 2.000 to 9.000 s" in text
+    highest = max(blocks_of(data.runs, "smt=off")[0].points, key=lambda point: point.seconds)
+    assert highest in _dots(blocks_of(data.runs, "smt=off")[0].points)
+
+
+def test_files_too_large_to_embed_are_left_out_and_that_is_said(data: Dataset, tmp_path: Path) -> None:
+    text = page_of(replace(data, raw=None), tmp_path)
+    assert "results.jsonl" not in Page(text).links
+    assert "too large to be part of this page" in text
+    assert "too large" not in page_of(data, tmp_path)

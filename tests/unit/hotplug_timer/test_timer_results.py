@@ -115,17 +115,28 @@ def test_a_file_without_a_whole_line_is_started_over(tmp_path: Path, text: str) 
         "hello",
         "[]\n",
         "{}\n",
-        '{"record":"run","schema":"hotplug-timer/2"}\n',
+        '{"record":"run","schema":"kcidb/2"}\n',
         '{"record":"end"}\n',
     ],
 )
 def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "out"
     path.write_text(text)
-    with pytest.raises(ToolError, match=r"out:1: not a hotplug-timer/1 result") as caught:
+    with pytest.raises(ToolError, match=r"out:1: not a hotplug-timer/2 result") as caught:
         results.read_previous(path)
     assert caught.value.code == ExitCode.INPUT
     assert path.read_text() == text
+
+
+@pytest.mark.parametrize("version", ["1", "3"])
+def test_a_file_of_another_schema_is_not_continued(tmp_path: Path, version: str) -> None:
+    record = {**resultfiles.run_record(), "schema": f"hotplug-timer/{version}"}
+    path = resultfiles.write(tmp_path / "out", [record])
+    with pytest.raises(
+        ToolError, match=rf"schema hotplug-timer/{version}, .* writes hotplug-timer/2; continue it with"
+    ) as caught:
+        results.read_previous(path)
+    assert caught.value.code == ExitCode.INPUT
 
 
 def test_differences_are_all_named(tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from fakehost import RELEASE, FakeHost, FakeSysfs
 from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target import results
-from hotplug_timer.target.progress import Progress, format_duration
-from hotplug_timer.target.runner import Settings
-from hotplug_timer.target.switch import parse_operation
+from hotplug_timer.target.cycle import parse_operation
+from hotplug_timer.target.plan import Settings
+from hotplug_timer.target.progress import Progress
 
 Execute = Callable[..., str]
 
@@ -332,36 +332,6 @@ def test_a_bug_still_restores(execute: Execute, host: FakeHost, monkeypatch: pyt
     assert host.online == frozenset(range(8))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.4, "59 s"), (59.6, "1 min 00 s"), (200, "3 min 20 s"), (7500, "2 h 05 min")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert format_duration(seconds) == text
-
-
-def test_progress_on_a_terminal_rewrites_its_line() -> None:
-    class Terminal:
-        text = ""
-
-        def isatty(self) -> bool:
-            return True
-
-        def write(self, text: str) -> None:
-            self.text += text
-
-        def flush(self) -> None:
-            pass
-
-    terminal = Terminal()
-    progress = Progress(2, terminal)  # type: ignore[arg-type]
-    progress.step("smt=off", 1.5)
-    progress.step("smt=on", None)
-    assert terminal.text.count("\r\x1b[K") == 2
-    assert terminal.text.count("\n") == 1
-    assert "[2/2] smt=on: counted, 0 s to go" in terminal.text
-
-
 def test_settings_are_recorded(execute: Execute, host: FakeHost, settings: Settings) -> None:
     execute()
     recorded = lines(settings.output, "run")[0]["settings"]
@@ -372,6 +342,10 @@ def test_settings_are_recorded(execute: Execute, host: FakeHost, settings: Setti
         "warmup": 0,
         "settle_s": 0.0,
         "timeout_s": 20.0,
+        "operation_timeouts_s": {},
+        "prepare": None,
+        "cleanup": None,
+        "traces": [],
         "via": "smt-control",
     }
     assert replace(settings, iterations=2) == settings

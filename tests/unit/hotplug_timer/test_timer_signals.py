@@ -117,3 +117,21 @@ def test_an_ignored_hangup_stays_ignored(host: FakeHost, tmp_path: Path) -> None
     wait_for(lambda: host.online not in (frozenset(range(8)), {0, 4}))
     process.send_signal(signal.SIGHUP)
     assert finish(process)[0] == 0
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_signal_during_prepare_begins_no_switch(host: FakeHost, tmp_path: Path, signals: int) -> None:
+    output, log = tmp_path / "out.jsonl", tmp_path / "log"
+    wait = "2" if signals == 1 else "60"
+    hooks = (f"--prepare=sh -c 'touch {log}; sleep {wait}'", f"--cleanup=rm {log}")
+    process = start(host, output, "--via=smt-control", *hooks)
+    wait_for(log.exists)
+    for _ in range(signals):
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.1)
+    status, last = finish(process)
+    assert status == 143
+    assert "stopped by SIGTERM after 0 of 6 switches" in last
+    assert not log.exists()
+    assert [record["record"] for record in lines(output)] == ["run", "end"]
+    assert lines(output)[1]["outcome"] == "interrupted"

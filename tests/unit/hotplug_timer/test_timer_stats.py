@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -150,3 +151,77 @@ def test_large_samples_stay_quick() -> None:
     assert stats.p_value_two_sided(first, first + 1) < 1e-9
     tied = np.round(first, 1)
     assert stats.p_value_two_sided(tied, tied) == pytest.approx(1.0)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holm_only_raises_and_keeps_the_order(p_values: list[float]) -> None:
+    adjusted = stats.holm(p_values)
+    assert all(one <= other <= 1 for one, other in zip(p_values, adjusted, strict=True))
+    assert min(adjusted) == pytest.approx(min(1.0, min(p_values) * len(p_values)))
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    assert [adjusted[at] for at in order] == sorted(adjusted)
+
+
+def test_holm_as_in_a_textbook() -> None:
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm([0.2]) == [0.2]
+
+
+def test_several_variants_need_more_samples_than_one() -> None:
+    """4 against 4 can reach 0.029, and of two such variants no better than 0.057."""
+    low, lower, base = [1.0, 1.1, 1.2, 1.3], [0.5, 0.6, 0.7, 0.8], [2.0, 2.1, 2.2, 2.3]
+    assert [effect.verdict for effect in stats.compare_all(base, [low])] == [stats.FASTER]
+    effects = stats.compare_all(base, [low, lower])
+    assert [effect.verdict for effect in effects] == [stats.TOO_FEW] * 2
+    assert [effect.min_p_adjusted for effect in effects] == pytest.approx([0.0571] * 2, abs=1e-3)
+    more = [[one + shift for one in np.linspace(0, 0.3, 6)] for shift in (2.0, 1.0, 3.0)]
+    verdicts = [effect.verdict for effect in stats.compare_all(more[0], more[1:])]
+    assert verdicts == [stats.FASTER, stats.SLOWER]
+
+
+def test_noise_is_seldom_called_faster_or_slower_however_many_variants() -> None:
+    rng = np.random.default_rng(3)
+    rounds, wrong = 200, 0
+    for _ in range(rounds):
+        samples = [rng.gamma(4, 0.5, 8).tolist() for _ in range(5)]
+        effects = stats.compare_all(samples[0], samples[1:], resamples=99)
+        wrong += any(effect.verdict in (stats.FASTER, stats.SLOWER) for effect in effects)
+    assert wrong / rounds < stats.ALPHA + 3 * (stats.ALPHA * (1 - stats.ALPHA) / rounds) ** 0.5
+
+
+def test_the_test_is_exact_up_to_a_size_and_says_when_it_is_not() -> None:
+    plain = np.linspace(1, 2, 100)
+    assert stats.rank_test(plain, plain + 0.001)[1] == stats.EXACT
+    longer = np.linspace(1, 2, 101)
+    assert stats.rank_test(longer, longer + 0.001)[1] == stats.ASYMPTOTIC
+    assert stats.rank_test(np.array([1.0, 1.0, 2.0]), np.array([1.0, 2.0]))[1] == stats.EXACT
+    tied = np.round(plain, 1)
+    assert stats.rank_test(tied, tied)[1] == stats.ASYMPTOTIC
+    # Where one gives way to the other they agree.
+    shifted = plain + 0.1003
+    asymptotic = scipy.stats.mannwhitneyu(plain, shifted, method="asymptotic").pvalue
+    assert stats.rank_test(plain, shifted)[0] == pytest.approx(asymptotic, rel=0.05)
+
+
+def test_the_interval_of_large_samples_is_that_of_resampling() -> None:
+    rng = np.random.default_rng(5)
+    base, other = rng.gamma(4, 0.5, 501), rng.gamma(4, 0.4, 501)
+    large = stats.median_decrease_interval(base, other)
+    small = stats.median_decrease_interval(base[:500], other[:500])
+    assert large is not None
+    assert small is not None
+    assert large.method == "percentile bootstrap"
+    assert (large.low, large.high) == pytest.approx((small.low, small.high), abs=2.0)
+
+
+def test_a_million_samples_are_a_matter_of_seconds() -> None:
+    values = np.random.default_rng(5).gamma(4, 0.5, 500_000)
+    effect = stats.compare(values, values * 0.99)
+    assert (effect.verdict, effect.test, effect.min_p) == (stats.FASTER, stats.ASYMPTOTIC, 0.0)
+
+
+def test_outliers_of_many_samples_are_not_those_of_chance() -> None:
+    values = np.random.default_rng(5).normal(10, 1, 100_000)
+    assert stats.outliers(values) == ()
+    values[7] = 30
+    assert stats.outliers(values) == (7,)

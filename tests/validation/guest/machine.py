@@ -17,6 +17,7 @@ from typing import Any
 CPUS = Path("/sys/devices/system/cpu")
 CONTROL = CPUS / "smt/control"
 CHUNK = CPUS / "hotplug/bulk_chunk"
+EXPEDITED = Path("/sys/kernel/rcu_expedited")
 TRACING = Path("/sys/kernel/tracing")
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"

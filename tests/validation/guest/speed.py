@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import threading
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 import loads
 import machine
-from machine import CPUS, Calls, record, say, switch, write
+from machine import CPUS, EXPEDITED, Calls, record, say, switch, write
 
-EXPEDITED = Path("/sys/kernel/rcu_expedited")
-COSTS = ("synchronize_rcu", machine.RENDEZVOUS, "partition_sched_domains_locked")
+COSTS = ("synchronize_rcu", machine.RENDEZVOUS, "partition_sched_domains_locked", "update_cpus_node")
+KERNEL = "/run/kernel"
+"""What is loaded as the crash kernel: the host has put it here."""
+
+
+@contextmanager
+def expedited() -> Iterator[None]:
+    """Grace periods in a hurry, as the series posted upstream has them during a switch."""
+    write(EXPEDITED, 1)
+    try:
+        yield
+    finally:
+        write(EXPEDITED, 0)
+
+
+@contextmanager
+def crash_kernel() -> Iterator[None]:
+    """With a crash kernel loaded, which has to know the CPUs."""
+    subprocess.run(["kexec", "-p", "-s", KERNEL, "--append=maxcpus=1"], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["kexec", "-p", "-u"], check=True)
 
 
 class Reader(threading.Thread):
@@ -61,7 +84,10 @@ def one_by_one(value: str) -> float:
 
 
 def measure(mode: str, iterations: int, reader: bool) -> None:
-    """Time off and on, then count them once, then have a reader wait for them once."""
+    """Time off and on, then once more count what they cost, and have a reader wait for them.
+
+    Without iterations, the time of that switch is taken.
+    """
     path = one_by_one if mode == "legacy" else by_control
     seconds: dict[str, list[float]] = {"off": [], "on": []}
     for _ in range(iterations):
@@ -69,18 +95,16 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
             times.append(round(path(value), 4))
             say(f"{mode} {value} {times[-1]:.3f} s")
     for value, times in seconds.items():
-        calls = Calls(*COSTS)
-        path(value)
-        counts = calls.counts()
-        calls.stop()
-        facts: dict[str, object] = {"mode": mode, "to": value, "seconds": times, "counts": counts}
+        facts: dict[str, object] = {"mode": mode, "to": value}
+        waiting = Reader()
         if reader:
-            waiting = Reader()
             waiting.start()
             time.sleep(0.1)
-            write(machine.CONTROL, "on" if value == "off" else "off")
-            waiting.longest = 0.0
-            path(value)
+        calls = Calls(*COSTS)
+        counted = round(path(value), 4)
+        facts.update(counts=calls.counts(), seconds=times or [counted])
+        calls.stop()
+        if reader:
             waiting.stop()
             facts.update(reader_wait=round(waiting.longest, 4), reader_calls=waiting.calls)
         record("speed", **facts)
@@ -90,26 +114,23 @@ def main() -> None:
     """All modes that were asked for, each with as many iterations."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--iterations", type=int, required=True)
-    parser.add_argument("--modes", nargs="+", choices=["plain", "expedited", "legacy"], required=True)
+    parser.add_argument("--modes", nargs="+", choices=["plain", "legacy", *CONDITIONS], required=True)
     options = parser.parse_args()
     machine.all_on()
     VICTIMS[:] = machine.secondaries()
     chunk = machine.read(machine.CHUNK) if machine.CHUNK.exists() else None
     record("machine", **machine.settings(), present=machine.present(), victims=VICTIMS, chunk=chunk)
-    by_control("off")
-    by_control("on")
+    if options.iterations:  # the first switch finds caches cold
+        by_control("off")
+        by_control("on")
     for mode in options.modes:
-        if mode == "expedited":
-            write(EXPEDITED, 1)
-        try:
+        with CONDITIONS.get(mode, nullcontext)():
             measure(mode, options.iterations, reader=mode == "plain")
-        finally:
-            if mode == "expedited":
-                write(EXPEDITED, 0)
     record("end", online=machine.online())
 
 
 VICTIMS: list[int] = []
+CONDITIONS = {"expedited": expedited, "crash": crash_kernel}
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,14 @@
 """What is said about speed follows from what was measured, and a miss is called one."""
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import figures
 import gains
 import pytest
+import timings
 import verdicts
 from gains import Figure, Run
 
@@ -90,7 +93,7 @@ def test_the_table_has_a_row_for_each_kernel_and_way() -> None:
 
 
 def test_figures_and_chunks_come_from_the_records() -> None:
-    counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS: 1}
+    counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS: 1, gains.REWRITES: 0}
     records: list[verdicts.Record] = [
         {"kind": "machine", "victims": list(range(120)), "chunk": "64", "release": "r"},
         {"kind": "speed", "mode": "plain", "to": "off", "seconds": [3, 1, 2], "counts": counts},
@@ -118,8 +121,55 @@ def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.Monke
     assert gains.load(kept) == run_of()
 
 
+def test_a_run_of_one_way_adds_to_the_kept_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
+    gains.save(run_of(), tmp_path / "speed.json")
+    figures.keep(tmp_path / "speed.json", "6.12")
+    crash = tuple(
+        replace(figure("stock", "crash", to, 2.0, (1, 1, 1)), rewrites=14 if to == "on" else 0)
+        for to in ("off", "on")
+    )
+    gains.save(replace(run_of(), figures=crash), tmp_path / "speed.json")
+    kept = gains.load(figures.keep(tmp_path / "speed.json", "6.12"))
+    assert set(kept.figures) == {*run_of().figures, *crash}
+    assert "crash kernel loaded" in gains.table([kept])
+    assert "14 crash FDTs" in gains.table([kept])
+
+
+def test_the_longer_measurement_stays() -> None:
+    longer = replace(figure("patched", "plain", "on", 0.08, (1, 0, 1)), seconds=(0.08,) * 15)
+    earlier = replace(run_of(), figures=(longer,))
+    assert longer in gains.with_earlier(run_of(), earlier).figures
+    assert gains.with_earlier(earlier, run_of()).of("patched", "plain", "on") == longer
+
+
+def test_what_other_kernels_did_is_not_kept() -> None:
+    later = replace(run_of(), releases={"stock": "6.12-stock", "patched": "6.12-better"}, figures=())
+    kept = gains.with_earlier(later, run_of())
+    assert {figure.kernel for figure in kept.figures} == {"stock"}
+    assert gains.with_earlier(later, run_of(cores=8)) == later
+
+
 def test_what_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "speed.json"
     bad.write_text("{")
     assert figures.main([str(bad)]) == 2
     assert capsys.readouterr().err.startswith("figures: error: ")
+
+
+def test_timings_are_exported_with_counts_and_without_what_has_no_price() -> None:
+    crash = replace(figure("stock", "crash", "on", 2.0, (15, 0, 14)), rewrites=14)
+    run = run_of()
+    rows = list(csv.DictReader(io.StringIO(timings.table([replace(run, figures=(*run.figures, crash))]))))
+    assert {row["variant"] for row in rows} == {"stock", "stock expedited", "patched"}
+    assert {(row["cpus"], row["toggled"], row["emulated"]) for row in rows} == {("16", "14", "yes")}
+    waits = {
+        row["variant"]: (row["grace_periods"], row["expedited"]) for row in rows if row["direction"] == "off"
+    }
+    assert waits == {"stock": ("29", "0"), "stock expedited": ("29", "29"), "patched": ("2", "2")}
+    assert len(rows) == 3 * len(run.figures)
+
+
+def test_the_exported_timings_are_of_the_kept_runs() -> None:
+    for path, text in figures.exports().items():
+        assert path.read_text("utf-8") == text, "run tests/validation/figures.py"

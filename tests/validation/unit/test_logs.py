@@ -87,6 +87,21 @@ def test_an_exception_does_not_cover_the_next_report() -> None:
     assert logs.problems(log, (ENTRY,)) == ["WARNING: CPU: 1 PID: 2 at kernel/cpu.c:1 takedown_cpus+0x1/0x2"]
 
 
+def test_what_two_cpus_say_at_once_is_one_report() -> None:
+    both = """\
+[   41.578858] WARNING: suspicious RCU usage
+[   41.578967] =============================
+[   41.578985] WARNING: suspicious RCU usage
+[   41.578962] 6.12 #1 Not tainted
+[   41.582186] [c0000000037b7da0] [c000000000096008] xive_spapr_put_ipi+0xc8/0x128
+"""
+    table = [Allowed("suspicious RCU usage", "xive_spapr_put_ipi", "why")]
+    assert len(logs.reports(both.splitlines())) == 1
+    assert logs.problems(both, table) == []
+    later = both + "\n" * logs.SIDE_BY_SIDE + "[   42.000000] WARNING: suspicious RCU usage\n"
+    assert logs.problems(later, table) == ["WARNING: suspicious RCU usage"]
+
+
 def test_a_trace_long_after_a_report_is_one_of_its_own() -> None:
     filler = "[   95.0] nothing\n" * logs.REPORT_LINES
     assert logs.problems(REPORT + filler + "[   99.0] Call Trace:\n", (ENTRY,)) == ["Call Trace:"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import matrix
 import pytest
 from matrix import Compiled, Configuration
+from workshop import is_for
 
 TREE = Path("/src/linux")
 OUTPUT = """\
@@ -53,6 +54,6 @@ def test_a_configuration_has_to_be_the_one_asked_for(config: str, expected: list
 
 
 def test_each_architecture_gets_its_own_files() -> None:
-    takes = {c.name: c.takes("arch/powerpc/kernel/sysfs.c") for c in matrix.CONFIGURATIONS}
+    takes = {c.name: is_for(c.kbuild, "arch/powerpc/kernel/sysfs.c") for c in matrix.CONFIGURATIONS}
     assert {name for name, own in takes.items() if own} == {name for name in takes if name.startswith("ppc")}
-    assert all(c.takes("kernel/cpu.c") for c in matrix.CONFIGURATIONS)
+    assert all(is_for(c.kbuild, "kernel/cpu.c") for c in matrix.CONFIGURATIONS)

@@ -1,4 +1,4 @@
-"""The controller's command line: run, bundle, compare, report."""
+"""The controller's command line: run, smt, bundle, compare, predict, report."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hotplug_timer import __version__, bundle
-from hotplug_timer.target import command as run_command
+from hotplug_timer.manual import command as manual_command
+from hotplug_timer.target import command as target_command
+from hotplug_timer.target.tracing import MODES
 
-DESCRIPTION = "Times, counts, compares and reports SMT switches."
+DESCRIPTION = "Switches SMT and CPUs; times, counts, compares, predicts and reports it."
 EPILOG = """\
 examples:
   hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
+  hotplug-timer smt off --expedite
   hotplug-timer compare stock.jsonl patched.jsonl
+  hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
+  hotplug-timer trace stock.smt=off.states.dat
   hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --base 6.12
 """
 BUNDLE_EPILOG = """\
@@ -26,12 +31,43 @@ examples:
 COMPARE_DESCRIPTION = """\
 Compare variants: per operation seconds, decrease against the baseline, a 95% interval, an exact p-value
 and a verdict in words; then what each transition costs the machine in counts. Lower is better.
-Only timed iterations that succeeded are used. Files of one label are taken together.
+Only timed iterations that succeeded are used. Files of one label are taken together. With several variants,
+p-values are adjusted for their number. What makes a verdict doubtful is printed with a remedy.
 """
 COMPARE_EPILOG = """\
 examples:
   hotplug-timer compare stock-1.jsonl patched-1.jsonl patched-2.jsonl stock-2.jsonl
   hotplug-timer compare *.jsonl --baseline 6.12 --format markdown
+  # for a CI system: a test case per verdict, failed where a variant is slower; the exit code stays 0
+  hotplug-timer compare stock.jsonl patched.jsonl --format junit
+"""
+PREDICT_DESCRIPTION = """\
+Predict how long a switch takes on a machine of another size, for each operation and variant, with a 95%
+interval. What one event costs (a CPU, a grace period, a rendezvous, a rebuild of the scheduler domains) is
+fitted to the timed iterations, how many there are to the counted ones; how costs grow is assumed within
+bounds unless machines of several sizes tell. What speaks against trusting a prediction is printed with it.
+"""
+PREDICT_EPILOG = """\
+examples:
+  hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
+  # runs from two machines tell how costs grow; and a picture
+  hotplug-timer predict small/*.jsonl large/*.jsonl --cpus 1920 --plot outlook.svg
+  # how good it is: fit on the smaller machines of a CSV, predict its larger ones
+  hotplug-timer predict tests/data/published-timings.csv --validate
+"""
+TRACE_DESCRIPTION = """\
+Say what traces of `run --trace` hold, each of one transition. By mode: how often a transition waits for grace
+periods, stops the machine, rebuilds domains and sends IPIs, and who calls (counts); time per cpuhp state and
+per CPU (states); blocked time by kernel stack (offcpu); time per function of one CPU's switch (graph).
+FILE is a trace.dat, read through trace-cmd, or the text that `trace-cmd report -t -O parent` prints.
+A trace that lost events is refused.
+"""
+TRACE_EPILOG = """\
+examples:
+  hotplug-timer trace stock.smt=off.states.dat
+  # where the time goes that nothing runs in; all stacks for other tools, and a picture
+  hotplug-timer trace stock.smt=off.offcpu.dat --top 5 --folded stock.folded --svg stock.svg
+  hotplug-timer trace stock.*.counts.dat --format json
 """
 REPORT_DESCRIPTION = """\
 Write report.html (one self-contained file) and summary.json into a directory.
@@ -48,21 +84,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"hotplug-timer {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    run = _parser(
-        commands.add_parser,
-        "run",
-        help=run_command.RUN_SUMMARY,
-        description=run_command.RUN_DESCRIPTION,
-        epilog=run_command.RUN_EPILOG,
-    )
-    run_command.add_run_arguments(run)
-    run.set_defaults(handler=run_command.run)
+    target_command.add_target_commands(commands)
 
     pack = _parser(
         commands.add_parser,
         "bundle",
-        help="pack `run` into one file for measured hosts",
-        description="Pack `run` into one Python file that needs nothing but Python 3.9 or later.",
+        help="pack `run` and `smt` into one file for measured hosts",
+        description="Pack `run` and `smt` into one Python file that needs nothing but Python 3.9 or later.",
         epilog=BUNDLE_EPILOG,
     )
     pack.add_argument(
@@ -83,13 +111,13 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=COMPARE_EPILOG,
     )
     _add_inputs(compare)
-    compare.add_argument(
-        "--format",
-        choices=("table", "markdown", "csv", "json"),
-        default="table",
-        help="how to print it (default: %(default)s)",
-    )
+    _add_force(compare)
+    _add_format(compare, "junit")
     compare.set_defaults(handler=_compare)
+
+    _add_predict(commands)
+
+    _add_trace(commands)
 
     report = _parser(
         commands.add_parser,
@@ -99,18 +127,21 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=REPORT_EPILOG,
     )
     _add_inputs(report)
+    _add_force(report)
     report.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="made when missing")
     report.add_argument(
         "--base", required=True, metavar="VERSION", help="the kernel the variants build on, for example 6.12"
     )
     report.set_defaults(handler=_report)
+
+    manual_command.add_commands(commands, build_parser)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     arguments = build_parser().parse_args(argv)
-    return run_command.guarded(arguments.handler, arguments)
+    return target_command.guarded(arguments.handler, arguments)
 
 
 def _parser(
@@ -119,8 +150,96 @@ def _parser(
     return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
 
 
-def _add_inputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="result file of `run`")
+def _add_predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    predict = _parser(
+        commands.add_parser,
+        "predict",
+        help="predict seconds on a machine of another size",
+        description=PREDICT_DESCRIPTION,
+        epilog=PREDICT_EPILOG,
+    )
+    _add_inputs(predict, "result file of `run`, or a CSV of timings (.csv)")
+    task = predict.add_mutually_exclusive_group(required=True)
+    task.add_argument("--cpus", type=int, metavar="N", help="predict a machine of N CPUs")
+    task.add_argument(
+        "--validate",
+        action="store_true",
+        help="fit on the smaller machines in FILE, predict the larger ones, print the errors",
+    )
+    predict.add_argument(
+        "--toggled",
+        type=int,
+        metavar="N",
+        help="how many of its CPUs are switched (default: the share that was in FILE)",
+    )
+    predict.add_argument(
+        "--chunk",
+        type=int,
+        default=64,
+        metavar="N",
+        help="CPUs a kernel switches together, for variants whose counts do not grow (default: %(default)s)",
+    )
+    predict.add_argument(
+        "--expedited",
+        default="rcu_expedited,expedite,expedited",
+        metavar="LABELS",
+        help="uncounted variants that are the baseline with all grace periods expedited, separated by commas"
+        " (default: %(default)s)",
+    )
+    _add_format(predict)
+    predict.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw timings, model and interval, as .svg or .png"
+    )
+    predict.set_defaults(handler=_predict)
+
+
+def _add_force(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="compare runs of different topologies, or emulated with real ones, all the same, with a warning",
+    )
+
+
+def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    trace = _parser(
+        commands.add_parser,
+        "trace",
+        help="say where the time of a traced switch went",
+        description=TRACE_DESCRIPTION,
+        epilog=TRACE_EPILOG,
+    )
+    trace.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="trace of one mode; several are added up"
+    )
+    trace.add_argument("--mode", choices=MODES, help="what to look for (default: what the first FILE holds)")
+    trace.add_argument(
+        "--top", type=int, default=20, metavar="N", help="rows of each table (default: %(default)s)"
+    )
+    _add_format(trace)
+    trace.add_argument(
+        "--folded",
+        type=Path,
+        metavar="FILE",
+        help="write all stacks, one a line, as flamegraph.pl reads them",
+    )
+    trace.add_argument(
+        "--svg", type=Path, metavar="FILE", help="draw all stacks as an icicle, callers on top"
+    )
+    trace.set_defaults(handler=_trace)
+
+
+def _add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("table", "markdown", "csv", "json", *more),
+        default="table",
+        help="how to print it (default: %(default)s)",
+    )
+
+
+def _add_inputs(parser: argparse.ArgumentParser, files: str = "result file of `run`") -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=files)
     parser.add_argument(
         "--baseline",
         default="stock",
@@ -138,16 +257,29 @@ def _bundle(arguments: argparse.Namespace) -> None:
 def _compare(arguments: argparse.Namespace) -> None:
     from hotplug_timer.analysis import compare, reader, render  # noqa: PLC0415
 
-    comparison = compare.compare(reader.read_files(arguments.files), arguments.baseline)
+    data = reader.read_files(arguments.files)
+    comparison = compare.compare(data, arguments.baseline, arguments.force)
     render.print_notices(comparison, sys.stderr)
     render.print_comparison(comparison, arguments.format, sys.stdout)
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    from hotplug_timer.analysis.predict import command  # noqa: PLC0415
+
+    command.predict(arguments, sys.stdout, sys.stderr)
+
+
+def _trace(arguments: argparse.Namespace) -> None:
+    from hotplug_timer.analysis.trace.command import trace  # noqa: PLC0415
+
+    trace(arguments, sys.stdout, sys.stderr)
 
 
 def _report(arguments: argparse.Namespace) -> None:
     from hotplug_timer.analysis import compare, reader, render, report  # noqa: PLC0415
 
     data = reader.read_files(arguments.files)
-    comparison = compare.compare(data, arguments.baseline)
+    comparison = compare.compare(data, arguments.baseline, arguments.force)
     render.print_notices(comparison, sys.stderr)
     for path in report.write_report(data, comparison, arguments.base, arguments.output_dir):
         sys.stdout.write(f"{path}\n")

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from statistics import median
 
 from hotplug_timer.analysis import stats
-from hotplug_timer.analysis.reader import Dataset, Iteration, Run, Shape
+from hotplug_timer.analysis.cautions import run_notices, unique, warnings_of
+from hotplug_timer.analysis.iterations import Kind
+from hotplug_timer.analysis.reader import Dataset, Run, Shape
 from hotplug_timer.errors import ExitCode, ToolError
 
 #: Count name to the words for it.
@@ -23,11 +25,15 @@ COUNT_NAMES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One variant under one operation; `effect` is None for the baseline and without one."""
+    """One variant under one operation; `effect` is None for the baseline and without one.
+
+    `seconds` are in time order; `emulated` says whether some of them are of emulated CPUs.
+    """
 
     operation: str
     label: str
     seconds: tuple[float, ...]
+    emulated: bool
     summary: stats.Summary
     effect: stats.Effect | None
 
@@ -51,13 +57,17 @@ class CountRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` and `report` show."""
+    """What `compare` and `report` show. `emulated`: some seconds are; `forced`: runs do not really compare.
+
+    `shape` is the first run's, and every run's unless `forced`.
+    """
 
     baseline: str
     labels: tuple[str, ...]
     operations: tuple[str, ...]
     shape: Shape
     emulated: bool
+    forced: bool
     rows: tuple[Row, ...]
     counts: tuple[CountRow, ...]
     warnings: tuple[str, ...]
@@ -66,6 +76,11 @@ class Comparison:
     def row(self, operation: str, label: str) -> Row | None:
         """Return the row of one cell; None when it has no sample."""
         return next((row for row in self.rows if (row.operation, row.label) == (operation, label)), None)
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether p-values are adjusted: several variants are held against the baseline."""
+        return any(row.effect and row.effect.p_adjusted != row.effect.p_value for row in self.rows)
 
     @property
     def count_names(self) -> list[str]:
@@ -77,85 +92,114 @@ class Comparison:
         return next((row for row in self.counts if (row.operation, row.label) == (operation, label)), None)
 
 
-def compare(data: Dataset, baseline: str) -> Comparison:
-    """Compare every variant with the baseline; ToolError when the runs cannot be compared."""
-    shape = _common_shape(data.runs)
-    emulated = _common_emulation(data.runs)
+def compare(data: Dataset, baseline: str, force: bool = False) -> Comparison:
+    """Compare every variant with the baseline; ToolError when the runs cannot be compared.
+
+    FORCE compares runs of different topologies, or emulated with real ones, and warns instead.
+    """
+    doubts = [text for text in (_shape_doubt(data.runs), _emulation_doubt(data.runs)) if text]
+    if doubts and not force:
+        raise ToolError(doubts[0], "compare one kind at a time, or all the same with --force", ExitCode.INPUT)
     labels = _labels(data.runs, baseline)
-    operations = tuple(_unique(name for run in data.runs for name in run.operations))
+    operations = tuple(unique(name for run in data.runs for name in run.operations))
     rows: list[Row] = []
     counts: list[CountRow] = []
     for operation in operations:
-        base = timed_seconds(data.runs, baseline, operation)
+        rows += _rows(data.runs, operation, labels, baseline)
         for label in labels:
-            seconds = timed_seconds(data.runs, label, operation)
-            if seconds:
-                effect = stats.compare(base, seconds) if base and label != baseline else None
-                rows.append(Row(operation, label, seconds, stats.summarize(seconds), effect))
-            counted = _counts(data.runs, label, operation)
+            counted = counts_of(data.runs, label, operation)
             if counted:
                 counts.append(CountRow(operation, label, counted))
     if not rows and not counts:
         raise ToolError("no timed or counted iteration succeeded in these files", "run again", ExitCode.INPUT)
-    notices = (*data.notices, *_run_notices(data.runs))
-    warnings = tuple(_warnings(data.runs, labels, rows))
+    forced = (f"{text}; do not rely on the verdict, compare one kind at a time" for text in doubts)
     return Comparison(
-        baseline, labels, operations, shape, emulated, tuple(rows), tuple(counts), warnings, notices
+        baseline=baseline,
+        labels=labels,
+        operations=operations,
+        shape=data.runs[0].shape,
+        emulated=any(run.host.emulated for run in data.runs),
+        forced=bool(doubts),
+        rows=tuple(rows),
+        counts=tuple(counts),
+        warnings=(*forced, *warnings_of(data.runs, labels, rows)),
+        notices=(*data.notices, *run_notices(data.runs)),
     )
+
+
+def _rows(runs: Sequence[Run], operation: str, labels: Sequence[str], baseline: str) -> list[Row]:
+    samples = {label: timed_seconds(runs, label, operation) for label in labels}
+    samples = {label: seconds for label, seconds in samples.items() if seconds}
+    others = [label for label in samples if label != baseline and baseline in samples]
+    effects = stats.compare_all(samples[baseline], [samples[label] for label in others]) if others else []
+    effect_of = dict(zip(others, effects, strict=True))
+    return [
+        Row(
+            operation=operation,
+            label=label,
+            seconds=seconds,
+            emulated=any(run.host.emulated for run in runs if run.label == label),
+            summary=stats.summarize(seconds),
+            effect=effect_of.get(label),
+        )
+        for label, seconds in samples.items()
+    ]
 
 
 def timed_seconds(runs: Iterable[Run], label: str, operation: str) -> tuple[float, ...]:
     """Return the seconds that count: timed, succeeded, of this label and operation; in time order."""
     return tuple(
-        item.seconds
+        float(seconds)
         for run in runs
         if run.label == label
-        for item in run.iterations
-        if is_sample(item, operation) and item.seconds is not None
+        for seconds in run.iterations.seconds(lambda kind: is_sample(kind, operation))
     )
 
 
-def is_sample(item: Iteration, operation: str) -> bool:
+def is_sample(item: Kind, operation: str) -> bool:
     """Whether an iteration's seconds count for the operation."""
     return item.phase == "timed" and item.status == "ok" and item.operation == operation
 
 
 def operation_key(operation: str) -> str:
-    """Return the operation as it is named in summary.json: "off", "on", "smt4"."""
+    """Return the operation as it is named in summary.json: "off", "on", "smt4", "cores-on=1"."""
+    if not operation.startswith("smt="):
+        return operation
     level = operation.removeprefix("smt=")
     return level if level in ("off", "on") else f"smt{level}"
 
 
-def _common_shape(runs: Sequence[Run]) -> Shape:
+def _shape_doubt(runs: Sequence[Run]) -> str | None:
     first = runs[0]
     for run in runs[1:]:
         if run.shape != first.shape:
-            raise ToolError(
+            return (
                 f"{first.source} and {run.source} were measured on different topologies:"
-                f" {_describe(first.shape)} and {_describe(run.shape)}",
-                "compare runs from one machine shape",
-                ExitCode.INPUT,
+                f" {_describe(first.shape)} and {_describe(run.shape)}"
             )
-    return first.shape
+    return None
 
 
 def _describe(shape: Shape) -> str:
     return f"{shape.machine}, {shape.cores} cores x SMT{shape.threads_per_core}, CPUs {shape.present}"
 
 
-def _common_emulation(runs: Sequence[Run]) -> bool:
-    emulated = {run.host.emulated for run in runs}
-    if len(emulated) > 1:
-        raise ToolError(
-            "some of these runs are emulated and some are not: their seconds do not compare",
-            "compare one kind at a time",
-            ExitCode.INPUT,
-        )
-    return emulated.pop()
+def common_emulation(runs: Sequence[Run]) -> bool:
+    """Return whether the runs are emulated; ToolError (INPUT) when some are and some are not."""
+    doubt = _emulation_doubt(runs)
+    if doubt:
+        raise ToolError(doubt, "compare one kind at a time", ExitCode.INPUT)
+    return runs[0].host.emulated
+
+
+def _emulation_doubt(runs: Sequence[Run]) -> str | None:
+    if len({run.host.emulated for run in runs}) > 1:
+        return "some of these runs are emulated and some are not: their seconds do not compare"
+    return None
 
 
 def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
-    found = _unique(run.label for run in runs)
+    found = unique(run.label for run in runs)
     if baseline in found:
         return (baseline, *(label for label in found if label != baseline))
     if len(found) == 1:
@@ -167,76 +211,18 @@ def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
     )
 
 
-def _counts(runs: Iterable[Run], label: str, operation: str) -> dict[str, tuple[int, ...]]:
+def counts_of(runs: Iterable[Run], label: str, operation: str) -> dict[str, tuple[int, ...]]:
+    """Return each count of this label and operation, one value per counted iteration that succeeded."""
     counted = [
         item.counts
         for run in runs
         if run.label == label
-        for item in run.iterations
-        if item.operation == operation and item.status == "ok" and item.counts is not None
+        for item in run.iterations.select(lambda kind: _is_counted(kind, operation))
+        if item.counts is not None
     ]
     names = [name for name in COUNT_NAMES if any(name in counts for counts in counted)]
     return {name: tuple(counts[name] for counts in counted if name in counts) for name in names}
 
 
-def _run_notices(runs: Sequence[Run]) -> list[str]:
-    notices = []
-    for run in runs:
-        for item in run.iterations:
-            if item.status != "ok":
-                notices.append(
-                    f"{run.source}: {run.label} {item.operation} {item.phase} iteration {item.index}"
-                    f" {item.status} and is left out: {item.error}"
-                )
-        if run.outcome is None:
-            notices.append(f"{run.source}: the run's end is missing; what it finished counts")
-        elif run.outcome != "complete":
-            notices.append(f"{run.source}: the run {_OUTCOMES[run.outcome]}; what it finished counts")
-        if run.smt_restored is False:
-            notices.append(f"{run.source}: the host's SMT state was not put back after the run")
-    return notices
-
-
-_OUTCOMES = {"interrupted": "was interrupted", "failed": "failed"}
-
-
-def _warnings(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[Row]) -> Iterable[str]:
-    for label in labels:
-        mine = [run for run in runs if run.label == label]
-        kernels = _unique(f"{run.host.kernel_release} {run.host.kernel_version}" for run in mine)
-        if len(kernels) > 1:
-            yield (
-                f"{label}: measured under {len(kernels)} kernels ({'; '.join(kernels)});"
-                " give each kernel a label of its own"
-            )
-        if len({tuple(sorted(run.rcu.items())) for run in mine}) > 1:
-            yield f"{label}: RCU settings differ between its runs; give each setting a label of its own"
-    yield from _mixed(
-        "boot methods",
-        (run.host.boot_method for run in runs),
-        "boot every variant in the same way",
-    )
-    yield from _mixed("hosts", (run.host.hostname for run in runs), "measure all variants on one host")
-    iterations = [item for run in runs for item in run.iterations if item.status == "ok"]
-    yield from _mixed(
-        "paths",
-        (item.path or "" for item in iterations),
-        "use one powerpc-utils version, or --via smt-control, for all",
-    )
-    yield from _mixed("drivers", (item.driver for item in iterations), "give all runs the same --via")
-    for row in rows:
-        for position in stats.outliers(row.seconds):
-            yield (
-                f"{row.label} {row.operation}: sample {position + 1} ({row.seconds[position]:.3f} s) is an"
-                " outlier; look for other load on the host, or add iterations or --warmup"
-            )
-
-
-def _mixed(what: str, values: Iterable[str], remedy: str) -> Iterable[str]:
-    found = _unique(values)
-    if len(found) > 1:
-        yield f"different {what} are mixed ({', '.join(found)}); {remedy}"
-
-
-def _unique(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))
+def _is_counted(kind: Kind, operation: str) -> bool:
+    return (kind.phase, kind.status, kind.operation) == ("counted", "ok", operation)

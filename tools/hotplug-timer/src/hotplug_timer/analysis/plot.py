@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from hotplug_timer.analysis.compare import is_sample
 from hotplug_timer.analysis.reader import Run
+from hotplug_timer.target.text import printable
 
 mpl.use("svg")
 
@@ -37,6 +38,8 @@ RC: dict[Any, Any] = {
 }
 #: Where the slowest sample is this much slower than the fastest, a linear axis hides the fast ones.
 LOG_RATIO = 30.0
+#: A page with more dots of a block than this is too large to open, and shows no more.
+MAX_DOTS = 3000
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,9 @@ def blocks_of(runs: Sequence[Run], operation: str) -> tuple[Block, ...]:
     position = 0
     for run in runs:
         points = []
-        for item in run.iterations:
-            if is_sample(item, operation) and item.seconds is not None:
-                position += 1
-                points.append(Point(position, item.seconds))
+        for seconds in run.iterations.seconds(lambda kind: is_sample(kind, operation)):
+            position += 1
+            points.append(Point(position, float(seconds)))
         if points:
             blocks.append(Block(run.label, tuple(points)))
     return tuple(blocks)
@@ -104,15 +106,34 @@ def describe(blocks: Sequence[Block], operation: str, emulated: bool) -> str:
     return f"{operation}, {kind} of every sample in time order. " + "; ".join(parts) + "."
 
 
+def is_thinned(blocks: Sequence[Block]) -> bool:
+    """Whether some block has more samples than are drawn."""
+    return any(len(block.points) > MAX_DOTS for block in blocks)
+
+
+def _dots(points: Sequence[Point]) -> Sequence[Point]:
+    """Return the points, or of each of equally long parts the lowest, the middle and the highest."""
+    if len(points) <= MAX_DOTS:
+        return points
+    length = -(-3 * len(points) // MAX_DOTS)
+    parts = (
+        sorted(points[at : at + length], key=lambda point: point.seconds)
+        for at in range(0, len(points), length)
+    )
+    return [point for part in parts for point in (part[0], part[len(part) // 2], part[-1])]
+
+
 def _draw_block(axes: Axes, block: Block, labels: Sequence[str]) -> None:
     index = labels.index(block.label)
     color = PLACEHOLDERS[index % len(PLACEHOLDERS)]
     xs = [point.position for point in block.points]
     ys = [point.seconds for point in block.points]
-    axes.plot(xs, ys, MARKERS[index % len(MARKERS)], color=color, markersize=5, linestyle="none")
+    dots = _dots(block.points)
+    places, heights = [point.position for point in dots], [point.seconds for point in dots]
+    axes.plot(places, heights, MARKERS[index % len(MARKERS)], color=color, markersize=5, linestyle="none")
     axes.hlines(median(ys), xs[0] - 0.4, xs[-1] + 0.4, color=color, linewidth=1.4)
     axes.annotate(
-        block.label,
+        printable(block.label),
         ((xs[0] + xs[-1]) / 2, 1.02),
         xycoords=("data", "axes fraction"),
         ha="center",

@@ -1,53 +1,31 @@
-"""Reading result files, every line checked against the schema."""
+"""Reading result files line by line, every line checked against the schema."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
+from hotplug_timer.analysis.iterations import Iterations
+from hotplug_timer.analysis.schemacheck import problem_of
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.target.hostinfo import HostInfo
 
 SCHEMA_PREFIX = "hotplug-timer/"
-SCHEMA_VERSION = 1
+#: The newest one read. Each has all that the one before it has, so the newest schema accepts them all.
+SCHEMA_VERSION = 2
+#: Bytes. The longest line there can be, of 8192 CPUs each named by itself, is a tenth of it.
+MAX_LINE = 1 << 20
+#: Characters of result lines that are kept as they are, for the report to embed.
+MAX_RAW = 1 << 25
+#: What a clock of nanoseconds can have measured; 30 years are more than anyone waits.
+MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
+#: Counts and indices are below this; sums of a few stay exact as floating-point numbers.
+MAX_COUNT = 1 << 50
 Record = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """One transition. `seconds` is None unless it was timed and came to its end."""
-
-    index: int
-    operation: str
-    phase: str
-    status: str
-    seconds: float | None
-    path: str | None
-    driver: str
-    started: str
-    error: str | None
-    counts: dict[str, int] | None
-
-
-@dataclass(frozen=True)
-class Host:
-    """The host and kernel of a run."""
-
-    hostname: str
-    machine: str
-    kernel_release: str
-    kernel_version: str
-    boot_id: str
-    cmdline: str
-    boot_method: str
-    emulated: bool
-    cpu_model: str
 
 
 @dataclass(frozen=True)
@@ -73,11 +51,11 @@ class Run:
     run_id: str
     label: str
     started: str
-    host: Host
+    host: HostInfo
     shape: Shape
     rcu: dict[str, str]
     operations: tuple[str, ...]
-    iterations: list[Iteration] = field(default_factory=list)
+    iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
     finished: str | None = None
     smt_restored: bool | None = None
@@ -85,73 +63,110 @@ class Run:
 
 @dataclass(frozen=True)
 class Dataset:
-    """All runs read, in time order, what was odd about the files, and the lines themselves."""
+    """All runs read, in time order, and what was odd about the files.
+
+    `raw` holds the lines themselves; None when they are more than `MAX_RAW` characters.
+    """
 
     runs: tuple[Run, ...]
     notices: tuple[str, ...]
-    raw: str
+    raw: str | None
 
 
-@cache
-def validator(kind: str) -> Draft202012Validator:
-    """Return the validator for one kind of record ("run", "iteration", "end")."""
-    text = files("hotplug_timer.schema").joinpath("result-v1.schema.json").read_text("utf-8")
-    schema = json.loads(text)
-    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema["$defs"]})
+class _Raw:
+    """The lines read, until they are too many to keep."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] | None = []
+        self._size = 0
+
+    def add(self, line: str) -> None:
+        self._size += len(line)
+        if self._size > MAX_RAW:
+            self._lines = None
+        elif self._lines is not None:
+            self._lines.append(line)
+
+    def text(self) -> str | None:
+        return None if self._lines is None else "".join(self._lines)
 
 
 def read_files(paths: Iterable[Path]) -> Dataset:
-    """Read result files; ToolError (INPUT), with file and line, when one is not what it should be."""
+    """Read result files; ToolError (INPUT), with file and line, when one is not what it should be.
+
+    Lines are read one at a time: what stays of an iteration is some 20 bytes.
+    """
     runs: dict[str, Run] = {}
     notices: list[str] = []
-    raw: list[str] = []
+    raw = _Raw()
     for path in paths:
         for number, line in _whole_lines(path, notices):
             _take(runs, _record(f"{path}:{number}", line), path, f"{path}:{number}")
-            raw.append(line)
+            raw.add(line)
     ordered = sorted(runs.values(), key=lambda run: run.started)
-    return Dataset(tuple(ordered), tuple(notices), "".join(f"{line}\n" for line in raw))
+    return Dataset(tuple(ordered), tuple(notices), raw.text())
 
 
 def _whole_lines(path: Path, notices: list[str]) -> Iterator[tuple[int, str]]:
+    number = 0
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:
+            while line := file.readline(MAX_LINE + 1):
+                number += 1
+                if len(line) > MAX_LINE:
+                    raise _input_error(f"{path}:{number}: longer than {MAX_LINE} bytes, so not a result")
+                if not line.endswith(b"\n"):
+                    notices.append(f"{path}:{number}: the last line is cut short and was left out")
+                    number -= 1
+                    break
+                yield number, line.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        reason = error.strerror if isinstance(error, OSError) else f"line {number} is not text"
         raise _input_error(f"cannot read {path}: {reason}") from error
-    lines = text.split("\n")
-    if lines[-1]:
-        notices.append(f"{path}:{len(lines)}: the last line is cut short and was left out")
-    if len(lines) == 1:
+    if number == 0:
         raise _input_error(f"{path}: holds no results")
-    yield from enumerate(lines[:-1], start=1)
 
 
 def _record(where: str, line: str) -> Record:
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _input_error(f"{where}: not a JSON object, so not a line of a result file") from None
     kind = record.get("record") if isinstance(record, dict) else None
     if kind not in ("run", "iteration", "end"):
         raise _input_error(f"{where}: not a record of a hotplug-timer result file")
     if kind == "run":
         _check_version(where, record.get("schema"))
-    problem = next(
-        iter(sorted(validator(kind).iter_errors(record), key=lambda e: list(map(str, e.path)))), None
-    )
-    if problem is not None:
-        name = ".".join(map(str, problem.absolute_path)) or kind
-        raise _input_error(f"{where}: {name}: {problem.message}")
+    problem = problem_of(kind, record) or _range_problem(record)
+    if problem:
+        raise _input_error(f"{where}: {problem}")
     return dict(record)
+
+
+def _range_problem(record: Record) -> str | None:
+    """Say which number of an iteration no host can have written; None when all are possible.
+
+    The schema leaves them open, and JSON has numbers that floating point has not.
+    """
+    seconds = record.get("seconds")
+    if seconds is not None and not MIN_SECONDS <= seconds <= MAX_SECONDS:
+        return f"seconds: {_short(seconds)} is not a time that can have been measured"
+    counts = record.get("counts") or {}
+    numbers = {"index": record.get("index", 0), **{f"counts.{name}": value for name, value in counts.items()}}
+    wrong = next((name for name, value in numbers.items() if abs(value) > MAX_COUNT), None)
+    return f"{wrong}: {_short(numbers[wrong])} is more than can have been counted" if wrong else None
+
+
+def _short(number: float) -> str:
+    return str(number) if isinstance(number, float) or abs(number) <= MAX_COUNT else "an enormous number"
 
 
 def _check_version(where: str, schema: object) -> None:
     text = str(schema)
-    version = text.removeprefix(SCHEMA_PREFIX)
-    if text == version or not version.isdigit():
+    version = re.fullmatch(f"{re.escape(SCHEMA_PREFIX)}([0-9]{{1,9}})", text)
+    if version is None:
         raise _input_error(f"{where}: schema {text!r} is not {SCHEMA_PREFIX}{SCHEMA_VERSION}")
-    if int(version) > SCHEMA_VERSION:
+    if int(version[1]) > SCHEMA_VERSION:
         raise ToolError(
             f"{where}: written for schema {text}, newer than {SCHEMA_PREFIX}{SCHEMA_VERSION}",
             "read it with the hotplug-timer version that wrote it, or a later one",
@@ -174,7 +189,7 @@ def _take(runs: dict[str, Run], record: Record, path: Path, where: str) -> None:
     if record["record"] == "iteration":
         if record["status"] == "ok" and record["cpus_after"] != record["cpus_expected"]:
             raise _input_error(f"{where}: says ok, but cpus_after is not cpus_expected")
-        run.iterations.append(Iteration(**{name: record[name] for name in Iteration.__dataclass_fields__}))
+        run.iterations.append(record)
     else:
         run.outcome, run.finished = record["outcome"], record["finished"]
         run.smt_restored = record["smt_restored"]
@@ -187,7 +202,7 @@ def _run(record: Record, path: Path) -> Run:
         run_id=record["run_id"],
         label=record["label"],
         started=record["started"],
-        host=Host(**record["host"]),
+        host=HostInfo(**record["host"]),
         shape=Shape(
             record["host"]["machine"], topology["present"], topology["cores"], topology["threads_per_core"]
         ),

@@ -1,46 +1,57 @@
-"""Printing a comparison: table, markdown, CSV, JSON."""
+"""Printing a comparison: table, markdown, CSV, JSON, JUnit."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TextIO
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from hotplug_timer.analysis import junit
 from hotplug_timer.analysis.compare import COUNT_NAMES, Comparison, CountRow, Row
 from hotplug_timer.analysis.stats import TOO_FEW, Effect, Interval
 from hotplug_timer.analysis.summary import comparison_entry, count_entry
+from hotplug_timer.target.text import printable
 
 #: Columns for pipes and files, where there is no width to fit.
 PLAIN_WIDTH = 200
 NONE = "-"
+#: Columns that hold words, not numbers.
+WORDS = ("operation", "variant", "verdict")
+#: What Markdown, or the HTML that it becomes, would read as more than text.
+MARKDOWN_SPECIAL = frozenset("|<>&`*[]\\~!")
 
 
 def print_notices(comparison: Comparison, stream: TextIO) -> None:
     """Print what to mind, one line each."""
-    for text in comparison.notices:
-        stream.write(f"hotplug-timer: note: {text}\n")
-    for text in comparison.warnings:
-        stream.write(f"hotplug-timer: warning: {text}\n")
+    print_lines("note", comparison.notices, stream)
+    print_lines("warning", comparison.warnings, stream)
+
+
+def print_lines(kind: str, texts: Iterable[str], stream: TextIO) -> None:
+    """Print "note" or "warning" lines."""
+    for text in texts:
+        stream.write(f"hotplug-timer: {kind}: {printable(text)}\n")
 
 
 def print_comparison(comparison: Comparison, style: str, stream: TextIO) -> None:
-    """Print a comparison as "table", "markdown", "csv" or "json"."""
+    """Print a comparison as "table", "markdown", "csv", "json" or "junit"."""
     if style == "table":
         _print_tables(comparison, stream)
     else:
-        writers = {"markdown": to_markdown, "csv": to_csv, "json": to_json}
+        writers = {"markdown": to_markdown, "csv": to_csv, "json": to_json, "junit": to_junit}
         stream.write(writers[style](comparison))
 
 
 def seconds_header(comparison: Comparison) -> list[str]:
     """Return the headings of the seconds table; they say when seconds are emulated."""
-    unit = "s, emulated" if comparison.emulated else "s"
+    mixed = len({row.emulated for row in comparison.rows}) > 1
+    unit = "s, some emulated" if mixed else "s, emulated" if comparison.emulated else "s"
     return [
         "operation",
         "variant",
@@ -49,7 +60,7 @@ def seconds_header(comparison: Comparison) -> list[str]:
         "decrease",
         f"median ({unit})",
         "median decrease, 95% interval",
-        "p",
+        "p, Holm's" if comparison.adjusted else "p",
         "verdict",
     ]
 
@@ -66,7 +77,7 @@ def seconds_cells(row: Row, baseline: str) -> list[str]:
         f"{effect.decrease_percent:.3f}%",
         f"{row.summary.median:.3f}",
         format_interval(effect.median_decrease_percent, effect.interval_percent),
-        format_p(effect.p_value),
+        format_p(effect.p_adjusted),
         verdict_text(effect, row),
     ]
 
@@ -87,7 +98,32 @@ def verdict_text(effect: Effect, row: Row) -> str:
     """Return the verdict, and with too few samples what would be needed."""
     if effect.verdict != TOO_FEW:
         return effect.verdict
-    return f"{TOO_FEW}: n = {row.summary.n} cannot go below p = {effect.min_p:.2g}"
+    return f"{TOO_FEW}: n = {row.summary.n} cannot go below p = {effect.min_p_adjusted:.2g}"
+
+
+def method_text(comparison: Comparison) -> str:
+    """Return how p-values came about, in one sentence."""
+    effects = [row.effect for row in comparison.rows if row.effect]
+    tests = sorted({effect.test for effect in effects}, reverse=True)
+    adjusted = ", adjusted by Holm's method for the number of variants" if comparison.adjusted else ""
+    return f"p: two-sided Mann-Whitney test, {' or '.join(tests)}{adjusted}" if effects else ""
+
+
+def to_junit(comparison: Comparison) -> str:
+    """Return JUnit XML: a test case per verdict, failed when slower, skipped with too few samples."""
+    cases = [
+        junit.Case(
+            row.operation, row.label, row.summary.median, row.effect.verdict, _sentence(row, row.effect)
+        )
+        for row in comparison.rows
+        if row.effect
+    ]
+    return junit.to_xml(cases, [*comparison.warnings, *comparison.notices])
+
+
+def _sentence(row: Row, effect: Effect) -> str:
+    interval = format_interval(effect.median_decrease_percent, effect.interval_percent)
+    return f"{verdict_text(effect, row)}; median decrease {interval}, p = {format_p(effect.p_adjusted)}"
 
 
 def count_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -104,10 +140,12 @@ def _count_cells(row: CountRow, names: Sequence[str]) -> list[str]:
 
 def to_markdown(comparison: Comparison) -> str:
     """Return both tables in GitHub's markdown."""
-    parts = [_markdown(seconds_header(comparison), _seconds_rows(comparison))]
+    parts = [markdown_table(seconds_header(comparison), _seconds_rows(comparison))]
+    if method_text(comparison):
+        parts.append(f"{method_text(comparison)}\n")
     if comparison.counts:
         parts.append("Per transition, counted with tracing on and never timed:\n")
-        parts.append(_markdown(*count_table(comparison)))
+        parts.append(markdown_table(*count_table(comparison)))
     return "\n".join(parts)
 
 
@@ -143,38 +181,57 @@ def to_json(comparison: Comparison) -> str:
 
 def _print_tables(comparison: Comparison, stream: TextIO) -> None:
     tty = stream.isatty()
-    console = Console(file=stream, width=None if tty else PLAIN_WIDTH, highlight=False)
+    # A label is text, whatever is in it.
+    console = Console(
+        file=stream, width=None if tty else PLAIN_WIDTH, highlight=False, markup=False, emoji=False
+    )
     shape = comparison.shape
+    if comparison.forced:
+        console.print("compared by --force, though the runs do not compare; the first one's machine:")
     seconds = "emulated CPUs: seconds are not hardware's" if comparison.emulated else "hardware seconds"
     console.print(
         f"{shape.machine}, {shape.cpus} CPUs ({shape.cores} cores x SMT{shape.threads_per_core}),"
         f" {seconds}; lower is better",
-        markup=False,
     )
-    console.print(_table(seconds_header(comparison), _seconds_rows(comparison), tty))
+    if method_text(comparison):
+        console.print(method_text(comparison))
+    console.print(terminal_table(seconds_header(comparison), _seconds_rows(comparison), tty))
     if comparison.counts:
-        console.print("\nper transition, counted with tracing on and never timed", markup=False)
-        console.print(_table(*count_table(comparison), tty))
+        console.print("\nper transition, counted with tracing on and never timed")
+        console.print(terminal_table(*count_table(comparison), tty))
 
 
 def _seconds_rows(comparison: Comparison) -> list[list[str]]:
     return [seconds_cells(row, comparison.baseline) for row in comparison.rows]
 
 
-def _table(header: list[str], rows: list[list[str]], tty: bool) -> Table:
+def terminal_table(
+    header: list[str], rows: list[list[str]], tty: bool, words: Collection[str] = WORDS
+) -> Table:
+    """Return a table without lines, or with some on a terminal; columns in `words` are left-aligned."""
     table = Table(box=box.SIMPLE_HEAD if tty else None, pad_edge=False, header_style="bold" if tty else "")
-    numeric = {at for at, name in enumerate(header) if name not in ("operation", "variant", "verdict")}
-    for at, name in enumerate(header):
-        table.add_column(name, justify="right" if at in numeric else "left")
+    for name in header:
+        table.add_column(name, justify="left" if name in words else "right")
     for row in rows:
         style = {"faster": "green", "slower": "red"}.get(row[-1], "") if tty else ""
-        table.add_row(*row, style=style)
+        table.add_row(*map(printable, row), style=style)
     return table
 
 
-def _markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return one table in GitHub's markdown."""
+    lines = [header, ["---"] * len(header), *([_markdown_cell(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def printable_entry(entry: dict[str, object]) -> dict[str, object]:
+    """Return an entry whose texts can be printed as they are."""
+    return {name: printable(value) if isinstance(value, str) else value for name, value in entry.items()}
+
+
+def _markdown_cell(text: str) -> str:
+    # HTML, links, emphasis and code are Markdown too; an entity is shown as the character it stands for.
+    return "".join(f"&#{ord(one)};" if one in MARKDOWN_SPECIAL else one for one in printable(text))
 
 
 def _flat(comparison: Comparison, row: Row) -> dict[str, object]:
@@ -183,7 +240,7 @@ def _flat(comparison: Comparison, row: Row) -> dict[str, object]:
     low, high = interval if isinstance(interval, list) else (None, None)
     counts = comparison.count_row(row.operation, row.label)
     return {
-        **entry,
+        **printable_entry(entry),
         "interval_low_percent": low,
         "interval_high_percent": high,
         **{name: counts.typical(name) if counts else None for name in comparison.count_names},

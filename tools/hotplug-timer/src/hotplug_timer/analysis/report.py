@@ -18,6 +18,7 @@ from hotplug_timer.analysis.reader import Dataset
 from hotplug_timer.analysis.stats import Effect
 from hotplug_timer.analysis.summary import headline_label, summarize
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.target.text import printable
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Figure:
     operation: str
     svg: Markup
     description: str
+    thinned: bool
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def write_report(data: Dataset, comparison: Comparison, base: str, directory: Pa
 def render_page(data: Dataset, comparison: Comparison, base: str, summary: str) -> str:
     """Return the page."""
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     count_header, count_rows = render.count_table(comparison)
     source = files("hotplug_timer.analysis").joinpath("templates/report.html.j2").read_text("utf-8")
@@ -85,13 +87,20 @@ def render_page(data: Dataset, comparison: Comparison, base: str, summary: str) 
         seconds_rows=[render.seconds_cells(row, comparison.baseline) for row in comparison.rows],
         count_header=count_header,
         count_rows=count_rows,
+        method=render.method_text(comparison),
+        raw_embedded=data.raw is not None,
         runs=data.runs,
         downloads=[
-            _download("results.jsonl", "application/jsonl", data.raw),
+            *([_download("results.jsonl", "application/jsonl", data.raw)] if data.raw is not None else []),
             _download("summary.json", "application/json", summary),
             _download("comparison.csv", "text/csv", render.to_csv(comparison)),
         ],
     )
+
+
+def _shown(value: object) -> object:
+    """Return what goes into the page for a value; it is escaped after this, unless it is our own markup."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _headlines(comparison: Comparison) -> list[Headline]:
@@ -125,7 +134,12 @@ def _figures(data: Dataset, comparison: Comparison) -> list[Figure]:
             svg = plot.draw(blocks, comparison.labels, comparison.emulated)
             # Labels reach the SVG through matplotlib, which escapes them.
             figures.append(
-                Figure(operation, Markup(svg), plot.describe(blocks, operation, comparison.emulated))  # noqa: S704
+                Figure(
+                    operation,
+                    Markup(svg),  # noqa: S704
+                    plot.describe(blocks, operation, comparison.emulated),
+                    plot.is_thinned(blocks),
+                )
             )
     return figures
 

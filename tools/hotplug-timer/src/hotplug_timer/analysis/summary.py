@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hotplug_timer.analysis.compare import Comparison, CountRow, Row, operation_key
-from hotplug_timer.analysis.reader import Dataset
+from hotplug_timer.analysis.reader import Dataset, Run
 
 SUMMARY_SCHEMA = "hotplug-timer/summary/1"
 #: The variant whose speed-up is the headline where several were measured.
@@ -56,14 +58,17 @@ def comparison_entry(comparison: Comparison, row: Row) -> dict[str, object]:
         "sd_s": row.summary.sd,
         "min_s": row.summary.minimum,
         "max_s": row.summary.maximum,
-        "emulated": comparison.emulated,
+        "emulated": row.emulated,
         "decrease_percent": effect.decrease_percent if effect else None,
         "median_decrease_percent": effect.median_decrease_percent if effect else None,
         "interval_percent": [interval.low, interval.high] if interval else None,
         "interval_method": interval.method if interval else None,
         "speedup": effect.speedup if effect else None,
+        "test": effect.test if effect else None,
         "p_value": effect.p_value if effect else None,
         "min_p": effect.min_p if effect else None,
+        "p_adjusted": effect.p_adjusted if effect else None,
+        "min_p_adjusted": effect.min_p_adjusted if effect else None,
         "verdict": effect.verdict if effect else None,
     }
 
@@ -91,8 +96,13 @@ def _variant(data: Dataset, comparison: Comparison, label: str) -> dict[str, obj
     variant["counts"] = counts
     variant["kernels"] = list(dict.fromkeys(run.host.kernel_release for run in runs))
     variant["blocks"] = len(runs)
-    variant["failed"] = sum(item.status == "failed" for run in runs for item in run.iterations)
+    for status in ("failed", "invalid"):
+        variant[status] = _number_of(runs, status)
     return variant
+
+
+def _number_of(runs: Sequence[Run], status: str) -> int:
+    return sum(1 for run in runs for _ in run.iterations.select(lambda kind: kind.status == status))
 
 
 def _speedups(comparison: Comparison, label: str | None) -> dict[str, float | None]:

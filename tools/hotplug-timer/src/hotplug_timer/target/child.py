@@ -25,6 +25,25 @@ from hotplug_timer.target.signals import StopRequest
 TERMINATE_GRACE_S = 10.0
 
 
+#: How often, in seconds, whoever watches a child gets told.
+TICK_S = 1.0
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a child is watched: for how many seconds at most, what ends it, and who is told that it runs.
+
+    Without STOP no signal ends it early. ON_TICK is given the seconds since the start, once a second;
+    it has to be quick, since a child that ends meanwhile is only noticed afterwards. What is in
+    CLOSE_IN_CHILD is no descriptor of the child's.
+    """
+
+    timeout_s: float
+    stop: StopRequest | None = None
+    on_tick: Callable[[float], None] | None = None
+    close_in_child: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True)
 class ChildResult:
     """What became of the child.
@@ -40,7 +59,7 @@ class ChildResult:
     left_running: int | None = None
 
 
-def run_command(command: Sequence[str], timeout_s: float, stop: StopRequest) -> ChildResult:
+def run_command(command: Sequence[str], watch: Watch) -> ChildResult:
     """Run a command; the seconds are from just before its start to its end, both included."""
     read_end, write_end = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -61,7 +80,7 @@ def run_command(command: Sequence[str], timeout_s: float, stop: StopRequest) -> 
             return ChildResult(None, f"{command[0]} did not start: {error.strerror}")
         os.close(write_end)
         try:
-            ending = _await_end(read_end, process.pid, started, timeout_s, stop)
+            ending = _await_end(read_end, process.pid, started, watch)
             finished = time.monotonic()
         finally:
             os.close(read_end)
@@ -77,18 +96,18 @@ def run_command(command: Sequence[str], timeout_s: float, stop: StopRequest) -> 
     return ChildResult(finished - started, describe_failure(command, status, text))
 
 
-def run_function(work: Callable[[], None], timeout_s: float, stop: StopRequest | None) -> ChildResult:
+def run_function(work: Callable[[], None], watch: Watch) -> ChildResult:
     """Run WORK in a forked child; the seconds are around WORK alone, without the fork.
 
-    An OSError that WORK raises becomes the result's error. Without STOP no signal ends it early.
+    An OSError that WORK raises becomes the result's error.
     """
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _child(work, write_end)
+        _child(work, write_end, watch.close_in_child)
     os.close(write_end)
     try:
-        ending = _await_end(read_end, pid, time.monotonic(), timeout_s, stop)
+        ending = _await_end(read_end, pid, time.monotonic(), watch)
         payload = b""
         if ending.error is None:
             payload = ending.payload
@@ -117,19 +136,21 @@ class _Ending(ChildResult):
     payload: bytes = b""
 
 
-def _await_end(
-    descriptor: int, pid: int, started: float, timeout_s: float, stop: StopRequest | None
-) -> _Ending:
+def _await_end(descriptor: int, pid: int, started: float, watch: Watch) -> _Ending:
     """Wait for end-of-file. The first signal waits on; a second one ends the child."""
     payload = b""
+    stop = watch.stop
     watched = [descriptor] if stop is None else [descriptor, stop.fileno()]
+    next_tick = started + TICK_S
     while True:
         if stop is not None and stop.count >= 2:
             return _terminate(descriptor, pid, "ended early by a second signal", aborted=True)
-        left = started + timeout_s - time.monotonic()
+        now = time.monotonic()
+        left = started + watch.timeout_s - now
         if left <= 0:
-            return _terminate(descriptor, pid, f"did not finish within {timeout_s:g} s", timed_out=True)
-        ready, _, _ = select.select(watched, [], [], min(left, 3600.0))
+            return _terminate(descriptor, pid, f"did not finish within {watch.timeout_s:g} s", timed_out=True)
+        until_tick = max(next_tick - now, 0.0) if watch.on_tick else 3600.0
+        ready, _, _ = select.select(watched, [], [], min(left, until_tick))
         if stop is not None and stop.fileno() in ready:
             stop.drain()
             if stop.count == 1:
@@ -139,6 +160,9 @@ def _await_end(
             if not chunk:
                 return _Ending(None, None, payload=payload)
             payload += chunk
+        elif watch.on_tick and time.monotonic() >= next_tick:
+            next_tick = time.monotonic() + TICK_S
+            watch.on_tick(time.monotonic() - started)
 
 
 def _terminate(
@@ -155,10 +179,12 @@ def _terminate(
     return _Ending(None, error, timed_out, aborted, left_running=pid)
 
 
-def _child(work: Callable[[], None], write_end: int) -> NoReturn:
+def _child(work: Callable[[], None], write_end: int, closing: tuple[int, ...]) -> NoReturn:
     """Be the child: never returns."""
     try:
         os.setsid()
+        for descriptor in closing:
+            os.close(descriptor)
         for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(signum, signal.SIG_DFL)
         error = None

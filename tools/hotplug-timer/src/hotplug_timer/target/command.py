@@ -1,31 +1,73 @@
-"""The `run` command: its options, and its main for the copy that travels to measured hosts."""
+"""The `run` and `smt` commands: their options, and the main of the copy that travels to measured hosts."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotplug_timer import __version__
 from hotplug_timer.errors import ExitCode, ToolError
-from hotplug_timer.target.runner import Runner, Settings
+from hotplug_timer.target.cycle import parse_operation, parse_operations
+from hotplug_timer.target.hooks import parse_hook
+from hotplug_timer.target.operation import SMT, SmtLevel
+from hotplug_timer.target.plan import Settings
+from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
-from hotplug_timer.target.switch import VIA_CHOICES, parse_operation
+from hotplug_timer.target.smt import SmtSettings, SmtSwitch
+from hotplug_timer.target.switch import VIA_CHOICES, VIA_OF
 from hotplug_timer.target.sysfs import Sysfs
+from hotplug_timer.target.text import printable
+from hotplug_timer.target.tracing import MODES
 
-RUN_SUMMARY = "time SMT switches on this host"
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+RUN_SUMMARY = "time SMT and CPU switches on this host"
 RUN_DESCRIPTION = """\
-Time SMT switches on this host. The OPERATIONs form a cycle that every iteration goes through once,
-in order. Each transition is verified against cores x SMT, and recorded on disk before the next one.
+Time SMT and CPU switches on this host. The OPERATIONs form a cycle that every iteration goes through
+once, in order; all of them are of one kind. Each transition is verified CPU by CPU, and recorded on disk
+before the next one.
 The SMT state and the exact set of online CPUs from before come back on every way out, Ctrl-C included.
 """
+SMT_SUMMARY = "switch SMT on this host, with expedited grace periods if asked for"
+SMT_DESCRIPTION = """\
+Switch SMT on this host and verify which CPUs are online afterwards. With --expedite, RCU grace periods are
+expedited while the switch lasts: much of what a patched kernel gains, on the kernel you have. It costs the
+other CPUs an interrupt per grace period, so it is for the switch only. The settings are put back on every
+way out, by a process that outlives this one when it is killed.
+"""
+SMT_EPILOG = """\
+examples:
+  # what would be written; needs no root
+  hotplug-timer smt off --expedite --tune-fqs --dry-run
+  hotplug-timer smt off --expedite
+  hotplug-timer smt 4 --expedite --tune-fqs
+
+It refuses when a setting is not as the kernel booted: somebody else holds it then.
+"""
+OPERATION_HELP = (
+    "smt=off, smt=on or smt=K threads per core; cores-on=K or cores-on=all, as ppc64_cpu --cores-on;"
+    " cpus=LIST:off or cpus=LIST:on, one by one through cpuN/online; cpus=LIST for both of these."
+    " @SECONDS after it is a time limit of its own, as in smt=off@600"
+)
 RUN_EPILOG = """\
 examples:
   # ten times off and on: seconds first, then one counted round
   hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
   # only off; SMT comes on again between the iterations, untimed
   hotplug-timer run smt=off --label patched --iterations 5 --output patched.jsonl
+  # 127 of 128 CPUs offline and online again, one by one
+  hotplug-timer run cpus=1-127 --label stock --iterations 10 --output cpus.jsonl
+  # with a load on the machine, which --cleanup ends; off may take an hour, on a minute
+  hotplug-timer run smt=off@3600 smt=on@60 --label busy --iterations 5 --output busy.jsonl \\
+      --prepare 'systemctl start load.service' --cleanup 'systemctl stop load.service'
+  # where the time goes: two traced rounds after the timed ones, to be read with `hotplug-timer trace`
+  hotplug-timer run smt=off smt=on --label stock --iterations 3 --output stock.jsonl \\
+      --trace states --trace offcpu
   # go on after a Ctrl-C, a full disk or a reboot
   hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl --resume
 
@@ -35,7 +77,7 @@ A second Ctrl-C ends the switch that is running instead of waiting for it.
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
-    parser.add_argument("operations", nargs="+", metavar="OPERATION", help="smt=off, smt=on or smt=K")
+    parser.add_argument("operations", nargs="+", metavar="OPERATION", help=OPERATION_HELP)
     parser.add_argument("--label", required=True, help="the variant that is measured, for example stock")
     parser.add_argument("--iterations", type=int, required=True, metavar="N", help="timed iterations")
     parser.add_argument(
@@ -66,20 +108,37 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds one transition may take (default: %(default)s)",
     )
-    parser.add_argument("--resume", action="store_true", help="continue FILE where an earlier run left off")
     parser.add_argument(
-        "--sysroot",
-        type=Path,
-        default=Path("/"),
-        metavar="DIR",
-        help="use DIR/sys and DIR/proc, for tests without root (default: %(default)s)",
+        "--trace",
+        action="append",
+        choices=MODES,
+        default=[],
+        help="record one iteration more with trace-cmd, after the others and never timed, into a file beside"
+        " FILE: calls that cost the whole machine (counts), cpuhp states (states), waits with their stacks"
+        " (offcpu), or the function graph of one CPU's switch (graph); may be given once for each",
     )
+    parser.add_argument(
+        "--trace-buffer",
+        type=int,
+        metavar="KB",
+        help="each CPU's trace buffer in KiB; it bounds memory and file, and what does not fit fails the run"
+        " (default: 512 MiB for all CPUs together, at most 8192)",
+    )
+    for hook, when in (("prepare", "before"), ("cleanup", "after")):
+        parser.add_argument(
+            f"--{hook}",
+            metavar="COMMAND",
+            help=f"run COMMAND {when} each switch, off the clock; split into words as a shell does, but"
+            " run without one",
+        )
+    parser.add_argument("--resume", action="store_true", help="continue FILE where an earlier run left off")
+    _add_sysroot(parser)
     parser.add_argument(
         "--via",
         choices=VIA_CHOICES,
         default="auto",
-        help="what does the switch: ppc64_cpu, a write to smt/control, or auto, the first of them that"
-        " is there (default: %(default)s)",
+        help="what does the switch: ppc64_cpu, a write to smt/control, writes to cpuN/online, or auto:"
+        " ppc64_cpu where it is there and can, and a write where not (default: %(default)s)",
     )
     parser.add_argument(
         "--boot-method",
@@ -94,10 +153,68 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_sysroot(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sysroot",
+        type=Path,
+        default=Path("/"),
+        metavar="DIR",
+        help="use DIR/sys and DIR/proc, for tests without root (default: %(default)s)",
+    )
+
+
+def add_smt_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `smt`."""
+    parser.add_argument("level", metavar="LEVEL", help="off, on, or a number of threads per core")
+    parser.add_argument(
+        "--expedite",
+        action="store_true",
+        help="expedite RCU grace periods while the switch lasts (/sys/kernel/rcu_expedited)",
+    )
+    parser.add_argument(
+        "--tune-fqs",
+        action="store_true",
+        help="with --expedite: also let RCU look for idle CPUs after one jiffy (jiffies_till_first_fqs and"
+        " jiffies_till_next_fqs of the rcutree module)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written, and end")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=7200.0,
+        metavar="S",
+        help="seconds the switch may take (default: %(default)s)",
+    )
+    _add_sysroot(parser)
+    parser.add_argument(
+        "--via",
+        choices=VIA_OF[SMT],
+        default="auto",
+        help="what does the switch: ppc64_cpu, a write to smt/control, or auto, the first of them that"
+        " is there (default: %(default)s)",
+    )
+
+
+def smt(arguments: argparse.Namespace) -> None:
+    """Do what `smt` was asked for; ToolError on everything but success."""
+    operation = parse_operation(f"{SMT}={arguments.level}")
+    assert isinstance(operation, SmtLevel)  # noqa: S101 - by its prefix
+    settings = SmtSettings(
+        operation=operation,
+        expedite=arguments.expedite,
+        tune_fqs=arguments.tune_fqs,
+        dry_run=arguments.dry_run,
+        timeout_s=operation.timeout_s or arguments.timeout,
+        via=arguments.via,
+    )
+    with contextlib.closing(StopRequest()) as stop:
+        SmtSwitch(settings, Sysfs(arguments.sysroot), stop, sys.stderr).execute()
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Do what `run` was asked for; ToolError on everything but success."""
     settings = Settings(
-        operations=tuple(parse_operation(text) for text in arguments.operations),
+        operations=parse_operations(arguments.operations),
         label=arguments.label,
         iterations=arguments.iterations,
         count_iterations=arguments.count_iterations,
@@ -109,29 +226,42 @@ def run(arguments: argparse.Namespace) -> None:
         emulated=arguments.emulated,
         output=arguments.output,
         resume=arguments.resume,
+        prepare=parse_hook("--prepare", arguments.prepare),
+        cleanup=parse_hook("--cleanup", arguments.cleanup),
+        traces=tuple(dict.fromkeys(arguments.trace)),
+        trace_buffer_kb=arguments.trace_buffer,
     )
-    stop = StopRequest()
-    try:
+    with contextlib.closing(StopRequest()) as stop:
         Runner(settings, Sysfs(arguments.sysroot), stop).execute()
-    finally:
-        stop.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the travelling copy's command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="hotplug-timer", description="Times SMT switches on this host.")
+    parser = argparse.ArgumentParser(
+        prog="hotplug-timer", description="Switches SMT and CPUs on this host, and times it."
+    )
     parser.add_argument("--version", action="version", version=f"hotplug-timer {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_run_arguments(
-        commands.add_parser(
-            "run",
-            help=RUN_SUMMARY,
-            description=RUN_DESCRIPTION,
-            epilog=RUN_EPILOG,
+    add_target_commands(commands)
+    arguments = parser.parse_args(argv)
+    return guarded(arguments.handler, arguments)
+
+
+def add_target_commands(commands: Commands) -> None:
+    """Add the commands that run on the measured host."""
+    for name, summary, description, epilog, add_arguments, handler in (
+        ("run", RUN_SUMMARY, RUN_DESCRIPTION, RUN_EPILOG, add_run_arguments, run),
+        ("smt", SMT_SUMMARY, SMT_DESCRIPTION, SMT_EPILOG, add_smt_arguments, smt),
+    ):
+        parser = commands.add_parser(
+            name,
+            help=summary,
+            description=description,
+            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-    )
-    return guarded(run, parser.parse_args(argv))
+        add_arguments(parser)
+        parser.set_defaults(handler=handler)
 
 
 def guarded(command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
@@ -139,7 +269,8 @@ def guarded(command: Callable[[argparse.Namespace], None], arguments: argparse.N
     try:
         command(arguments)
     except ToolError as error:
-        sys.stderr.write(f"hotplug-timer: error: {error}\n")
+        with contextlib.suppress(OSError):  # the terminal is gone; the exit code still tells
+            sys.stderr.write(f"hotplug-timer: error: {printable(str(error))}\n")
         return int(error.code)
     except KeyboardInterrupt:
         sys.stderr.write("hotplug-timer: error: interrupted; nothing was changed\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+MAX_CPU = 1 << 20
+
 
 def parse_cpulist(text: str) -> frozenset[int]:
     """Return the CPUs a kernel CPU list names; the empty list is the empty set.
@@ -53,4 +55,7 @@ def _number(text: str, part: str) -> int:
     # str.isdigit() also accepts other scripts' digits, which int() would take and sysfs never prints.
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{part!r} is not a CPU number or range")
+    # No kernel is built for more than a few thousand; a range without bound would be a set without bound.
+    if len(text) > 7 or int(text) > MAX_CPU:
+        raise ValueError(f"CPU number {text[:20]} in {part[:40]!r} is larger than any kernel has")
     return int(text)

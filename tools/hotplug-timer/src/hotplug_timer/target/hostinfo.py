@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from hotplug_timer.target.rcu import FQS_DELAYS, RCU_EXPEDITED, RCU_NORMAL
 from hotplug_timer.target.sysfs import Sysfs
 
 RCU_FILES = (
-    "/sys/kernel/rcu_expedited",
-    "/sys/kernel/rcu_normal",
+    RCU_EXPEDITED,
+    RCU_NORMAL,
     "/sys/module/rcutree/parameters/rcu_normal_wake_from_gp",
-    "/sys/module/rcutree/parameters/jiffies_till_first_fqs",
-    "/sys/module/rcutree/parameters/jiffies_till_next_fqs",
+    *FQS_DELAYS,
     "/sys/module/rcutree/parameters/rcu_fanout_leaf",
     "/sys/module/rcupdate/parameters/rcu_expedited",
     "/sys/module/rcupdate/parameters/rcu_normal",

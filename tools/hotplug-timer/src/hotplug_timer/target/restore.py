@@ -5,23 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hotplug_timer.errors import ToolError
-from hotplug_timer.target.child import run_function
-from hotplug_timer.target.sysfs import CPU_DIR, SMT_ACTIVE, SMT_CONTROL, Sysfs
-from hotplug_timer.target.topology import describe_difference, read_control, read_online
+from hotplug_timer.target.child import Watch, run_function
+from hotplug_timer.target.sysfs import SMT_ACTIVE, SMT_CONTROL, Sysfs
+from hotplug_timer.target.topology import (
+    cpu_file,
+    describe_difference,
+    read_control,
+    read_online,
+    read_present,
+)
 
 
 @dataclass(frozen=True)
 class SavedState:
-    """What smt/control said and which CPUs were online before the run."""
+    """What smt/control said, and which CPUs were there and online, before the run."""
 
     control: str | None
     active: str | None
     online: frozenset[int]
+    present: frozenset[int]
 
 
 def save_state(fs: Sysfs) -> SavedState:
     """Read the state to come back to."""
-    return SavedState(read_control(fs), fs.read_optional(SMT_ACTIVE), read_online(fs))
+    return SavedState(read_control(fs), fs.read_optional(SMT_ACTIVE), read_online(fs), read_present(fs))
 
 
 def restore_state(fs: Sysfs, saved: SavedState, timeout_s: float) -> str | None:
@@ -33,7 +40,7 @@ def restore_state(fs: Sysfs, saved: SavedState, timeout_s: float) -> str | None:
     try:
         if difference(fs, saved) is None:
             return None
-        result = run_function(lambda: _put_back(fs, saved), timeout_s, None)
+        result = run_function(lambda: _put_back(fs, saved), Watch(timeout_s))
         left = difference(fs, saved)
     except (ToolError, OSError) as error:
         return str(error)
@@ -47,7 +54,16 @@ def difference(fs: Sysfs, saved: SavedState) -> str | None:
     control = read_control(fs)
     if control != saved.control:
         return f"smt/control says {control}, before the run it said {saved.control}"
-    return describe_difference(saved.online, read_online(fs))
+    known = _known(fs, saved)
+    return describe_difference(saved.online & known, read_online(fs) & known)
+
+
+def _known(fs: Sysfs, saved: SavedState) -> frozenset[int]:
+    """Return the CPUs whose state is ours to put back.
+
+    Ones that came or went meanwhile (DLPAR) are their holder's.
+    """
+    return saved.present & read_present(fs)
 
 
 def _put_back(fs: Sysfs, saved: SavedState) -> None:
@@ -58,12 +74,13 @@ def _put_back(fs: Sysfs, saved: SavedState) -> None:
             fs.write(SMT_CONTROL, saved.control)
         except OSError as error:
             failure = error
-    online = read_online(fs)
+    known = _known(fs, saved)
+    before, online = saved.online & known, read_online(fs) & known
     # What smt/control cannot express: CPUs and cores that were taken offline one by one.
-    for value, cpus in (("1", saved.online - online), ("0", online - saved.online)):
+    for value, cpus in (("1", before - online), ("0", online - before)):
         for cpu in sorted(cpus):
             try:
-                fs.write(f"{CPU_DIR}/cpu{cpu}/online", value)
+                fs.write(cpu_file(cpu), value)
             except OSError as error:
                 failure = failure or error
     if failure is not None:

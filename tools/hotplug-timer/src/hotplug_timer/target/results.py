@@ -12,7 +12,8 @@ from typing import Any
 
 from hotplug_timer.errors import ExitCode, ToolError
 
-SCHEMA = "hotplug-timer/1"
+SCHEMA_NAME = "hotplug-timer/"
+SCHEMA = f"{SCHEMA_NAME}2"
 Record = dict[str, Any]
 
 #: What has to be the same for a run to be continued: (name shown, path of keys in a run's record).
@@ -23,6 +24,9 @@ RESUME_KEYS = (
     ("count iterations", ("settings", "count_iterations")),
     ("warm-up", ("settings", "warmup")),
     ("settle time", ("settings", "settle_s")),
+    ("--prepare", ("settings", "prepare")),
+    ("--cleanup", ("settings", "cleanup")),
+    ("--trace", ("settings", "traces")),
     ("driver (--via)", ("settings", "via")),
     ("boot method", ("host", "boot_method")),
     ("host", ("host", "hostname")),
@@ -127,11 +131,10 @@ def read_previous(path: Path) -> Previous | None:
     records = [_parse(path, number, line) for number, line in enumerate(whole.splitlines(), start=1)]
     if not records:
         return None
-    if records[0].get("record") != "run" or records[0].get("schema") != SCHEMA:
-        raise _foreign(path, 1)
+    _check_schema(path, records[0])
     done = frozenset(
-        (str(record.get("phase")), int(record.get("index", 0)), str(record.get("operation")))
-        for record in records
+        (str(record.get("phase")), _index(path, number, record), str(record.get("operation")))
+        for number, record in enumerate(records, start=1)
         if record.get("record") == "iteration" and record.get("status") == "ok"
     )
     return Previous(records[0], done, len(whole))
@@ -163,14 +166,33 @@ def _show(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
+def _index(path: Path, number: int, record: Record) -> int:
+    index = record.get("index")
+    if not isinstance(index, int):
+        raise _foreign(path, number)
+    return index
+
+
 def _parse(path: Path, number: int, line: bytes) -> Record:
     try:
         record = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _foreign(path, number) from None
     if not isinstance(record, dict):
         raise _foreign(path, number)
     return record
+
+
+def _check_schema(path: Path, first: Record) -> None:
+    schema = first.get("schema")
+    if first.get("record") != "run" or not isinstance(schema, str) or not schema.startswith(SCHEMA_NAME):
+        raise _foreign(path, 1)
+    if schema != SCHEMA:
+        raise ToolError(
+            f"{path}:1: written for schema {schema}, and this version of hotplug-timer writes {SCHEMA}",
+            "continue it with the version that began it, or name another --output; nothing was changed",
+            ExitCode.INPUT,
+        )
 
 
 def _foreign(path: Path, number: int) -> ToolError:

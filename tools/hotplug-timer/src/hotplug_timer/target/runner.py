@@ -4,110 +4,37 @@ from __future__ import annotations
 
 import sys
 import uuid
-from collections.abc import Iterator
-from contextlib import nullcontext
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timezone
-from pathlib import Path
 from typing import TextIO
 
-from hotplug_timer import __version__
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target import results
-from hotplug_timer.target.child import ChildResult
-from hotplug_timer.target.counters import Counter, Counts, choose_counter, subtract
-from hotplug_timer.target.cpulist import format_cpulist
-from hotplug_timer.target.hostinfo import HostInfo, read_host, read_machine, read_rcu
+from hotplug_timer.target.child import ChildResult, Watch
+from hotplug_timer.target.counters import Counter, choose_counter
+from hotplug_timer.target.cycle import start_of
+from hotplug_timer.target.machine import follow_change, place_by_switching
+from hotplug_timer.target.operation import SMT, Machine
+from hotplug_timer.target.plan import Settings, plan_steps
 from hotplug_timer.target.progress import Progress
+from hotplug_timer.target.records import end_record, iteration_record, run_record
 from hotplug_timer.target.restore import SavedState, difference, restore_state, save_state
 from hotplug_timer.target.signals import StopRequest
-from hotplug_timer.target.switch import (
-    SMT_OFF,
-    SMT_ON,
-    Operation,
-    Ppc64CpuDriver,
-    SmtControlDriver,
-    check_levels,
-    choose_driver,
-    detect_path,
-    from_threads,
-    require_root,
-)
+from hotplug_timer.target.step import COUNTED, WARMUP, Step
+from hotplug_timer.target.switch import CpuOnlineDriver, Driver, choose_driver, require_root
 from hotplug_timer.target.sysfs import Sysfs
 from hotplug_timer.target.topology import (
-    Topology,
+    describe_change,
     describe_difference,
-    read_control,
     read_online,
     read_topology,
 )
-
-WARMUP, TIMED, COUNTED = "warmup", "timed", "counted"
-OK, FAILED, INTERRUPTED = "ok", "failed", "interrupted"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user asked for; times are in seconds."""
-
-    operations: tuple[Operation, ...]
-    label: str
-    iterations: int
-    count_iterations: int
-    warmup: int
-    settle_s: float
-    timeout_s: float
-    via: str
-    boot_method: str
-    emulated: bool
-    output: Path
-    resume: bool
-
-    def check(self) -> None:
-        """Refuse what makes no run (ToolError, USAGE)."""
-        names = [operation.name for operation in self.operations]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise _usage(
-                f"{twice} is given more than once, so transitions from different levels would be mixed",
-                "time the other transition in a run of its own",
-            )
-        if self.iterations < 1:
-            raise _usage(f"--iterations {self.iterations}: nothing would be timed", "ask for at least 1")
-        for option, value in (("--count-iterations", self.count_iterations), ("--warmup", self.warmup)):
-            if value < 0:
-                raise _usage(f"{option} {value} is negative", "use 0 for none")
-        if not 0 <= self.settle_s < float("inf"):
-            raise _usage(f"--settle {self.settle_s} is not a time to wait", "use seconds, 0 for none")
-        if not 0 < self.timeout_s < float("inf"):
-            raise _usage(f"--timeout {self.timeout_s} leaves no time to switch", "use seconds above 0")
-        if not self.label.strip():
-            raise _usage("--label is empty", "name the variant, for example stock")
-
-
-@dataclass(frozen=True)
-class Step:
-    """One transition of the plan: the phase and number it is recorded under."""
-
-    phase: str
-    index: int
-    position: int
-    operation: Operation
-
-
-@dataclass(frozen=True)
-class Transition:
-    """One transition as it happened."""
-
-    child: ChildResult
-    started: str
-    before: frozenset[int]
-    after: frozenset[int]
-    expected: frozenset[int]
-    path: str | None
-    counts: Counts | None
-    status: str
-    error: str | None
+from hotplug_timer.target.traced import TracedSteps, lost_events
+from hotplug_timer.target.transition import (
+    INTERRUPTED,
+    INVALID,
+    OK,
+    Transition,
+    do_transition,
+)
 
 
 class Runner:
@@ -117,89 +44,72 @@ class Runner:
         self.settings = settings
         self.fs = fs
         self.stop = stop
-        self.stream = stream
         self.run_id = str(uuid.uuid4())
+        self.progress = Progress(0, stream)
+        self.stream = stream
 
     def execute(self) -> None:
         """Check, run, restore. ToolError carries the exit code for every way but success."""
         self.settings.check()
         require_root(self.fs)
-        self.driver: Ppc64CpuDriver | SmtControlDriver = choose_driver(self.settings.via, self.fs)
+        self.settings.hooks.check()
+        self.kind = self.settings.operations[0].kind
+        self.driver: Driver = choose_driver(self.kind, self.settings.via, self.fs)
         self.saved: SavedState = save_state(self.fs)
-        self.stop.on_waiting = lambda: self._note(
+        self.stop.on_waiting = lambda: self.progress.note(
             "stop requested: waiting for the switch in progress; a second signal ends it"
         )
         with self.stop.installed():
-            self.topology = self._discover()
+            self.machine = self._discover()
             self.counter: Counter | None = choose_counter(self.fs) if self.settings.count_iterations else None
+            self.traced = TracedSteps(self.settings, self.fs, self.machine)
             writer, steps = self._open()
             try:
                 if steps:
                     self._record_run(writer, steps)
                 else:
-                    self._note(f"{self.settings.output} is complete already; nothing to do")
+                    self.progress.note(f"{self.settings.output} is complete already; nothing to do")
             finally:
                 writer.close()
 
-    def _discover(self) -> Topology:
-        """Read the topology; where offline CPUs hide their core (not on POWER), after SMT was on.
+    def _discover(self) -> Machine:
+        """Return the machine; the operations are checked against it before anything is recorded."""
+        machine = Machine(read_topology(self.fs), self.saved.online)
+        if machine.topology.unplaced and self.kind == SMT:
+            self.progress.note("bringing all threads online once, to see which core each belongs to")
+            machine = self._discover_by_switching(machine)
+        for operation in self.settings.operations:
+            operation.check(machine, self.fs)
+        return machine
 
-        The levels are checked before anything is recorded, and the state is back in every case.
-        """
-        topology = read_topology(self.fs)
-        if topology.unplaced:
-            self._note("bringing all threads online once, to see which core each belongs to")
-            topology = self._discover_by_switching(topology)
-        check_levels(self.settings.operations, topology, read_machine(self.fs))
-        return topology
-
-    def _discover_by_switching(self, topology: Topology) -> Topology:
+    def _discover_by_switching(self, machine: Machine) -> Machine:
+        """Place the CPUs that are offline (not on POWER); the state is back in every case."""
         failure: ToolError | None = None
-        seen = topology
+        seen = machine
         try:
-            for operation in (SMT_OFF, SMT_ON):
-                self._discovery_switch(operation, max(2, topology.threads_per_core))
-            seen = read_topology(self.fs)
+            seen = place_by_switching(
+                self.fs, self.driver, machine, Watch(self.settings.timeout_s, self.stop)
+            )
         except ToolError as error:
             failure = error
         self._raise_outcome(failure, self._restore())
-        return replace(seen, online=topology.online)
-
-    def _discovery_switch(self, operation: Operation, threads: int) -> None:
-        result = self.driver.switch(operation.threads(threads), threads, self.settings.timeout_s, self.stop)
-        if result.error:
-            raise ToolError(
-                f"{operation.name} failed: {result.error}",
-                "switch SMT on by hand and look at the kernel log",
-                ExitCode.TIMEOUT if result.timed_out else ExitCode.OPERATION,
-            )
+        return seen
 
     def _open(self) -> tuple[results.ResultWriter, list[Step]]:
         """Open the output and return the steps that are to be done."""
         path = self.settings.output
-        self.run_record = self._describe_run()
+        self.run_record = run_record(self.run_id, self.settings, self.fs, self.machine, self.saved)
+        steps = list(plan_steps(self.settings))
         previous = results.read_previous(path) if self.settings.resume else None
         if previous is not None:
             results.check_same(path, previous.run, self.run_record)
-            steps = [step for step in self._plan() if not _is_done(step, previous)]
+            steps = [step for step in steps if not _is_done(step, previous)]
             if all(step.phase == WARMUP for step in steps):
                 steps = []
             return results.reopen(path, previous.whole_bytes), steps
         if self.settings.resume and path.exists():
-            return results.reopen(path, 0), list(self._plan())
-        return results.create(path), list(self._plan())
-
-    def _plan(self) -> Iterator[Step]:
-        settings = self.settings
-        phases = (
-            (WARMUP, settings.warmup),
-            (TIMED, settings.iterations),
-            (COUNTED, settings.count_iterations),
-        )
-        for phase, iterations in phases:
-            for index in range(1, iterations + 1):
-                for position, operation in enumerate(settings.operations):
-                    yield Step(phase, index, position, operation)
+            return results.reopen(path, 0), steps
+        return results.create(path), steps
 
     def _record_run(self, writer: results.ResultWriter, steps: list[Step]) -> None:
         """Write the run's record, do the steps, restore, write the end's record; raise what went wrong."""
@@ -215,52 +125,80 @@ class Runner:
         left = self._restore()
         outcome = "complete" if failure is None else "interrupted" if self.stop.requested else "failed"
         try:
-            writer.append(
-                {
-                    "record": "end",
-                    "run_id": self.run_id,
-                    "finished": _now(),
-                    "outcome": outcome,
-                    "smt_restored": left is None,
-                }
-            )
+            writer.append(end_record(self.run_id, outcome, smt_restored=left is None))
         except ToolError as error:
             failure = failure or error
         self._raise_outcome(failure, left)
 
     def _do_steps(self, writer: results.ResultWriter, steps: list[Step]) -> None:
-        progress = Progress(len(steps), self.stream)
+        self.progress = Progress(len(steps), self.stream, lambda: len(read_online(self.fs)))
+        invalid = 0
         for number, step in enumerate(steps):
-            if self.stop.requested:
+            self._check_stop(number, len(steps))
+            self._follow_change(describe_change(self.machine.topology, self.fs))
+            self._bring_to_start(step)
+            self._check_stop(number, len(steps))
+            transition = self._hooked_transition(step, writer)
+            if transition is None:
                 raise self._interrupted(number, len(steps))
-            self._prepare(step)
-            if self.stop.requested:
-                raise self._interrupted(number, len(steps))
-            transition = self._transition(step)
-            writer.append(self._iteration_record(step, transition))
-            if transition.status == INTERRUPTED:
-                raise self._interrupted(number, len(steps))
-            if transition.status == FAILED:
-                raise self._operation_error(step, transition.child, str(transition.error), transition.after)
-            seconds = None if step.phase == COUNTED else transition.child.seconds
-            progress.step(f"{step.operation.name} {step.phase} {step.index}/{self._of(step.phase)}", seconds)
+            self._check_transition(step, transition, number, len(steps))
+            invalid += transition.status == INVALID
             if number + 1 < len(steps):
                 self.stop.sleep(self.settings.settle_s)
+        if invalid:
+            self.progress.note(f"{invalid} of {len(steps)} switches are invalid and will not be compared")
         if self.stop.requested:
-            self._note("the stop request came after the last iteration; the run is complete")
+            self.progress.note("the stop request came after the last iteration; the run is complete")
 
-    def _prepare(self, step: Step) -> None:
+    def _check_stop(self, done: int, total: int) -> None:
+        if self.stop.requested:
+            raise self._interrupted(done, total)
+
+    def _check_transition(self, step: Step, transition: Transition, done: int, total: int) -> None:
+        """Report a transition that was recorded; raise when the run cannot go on after it."""
+        what = self._describe(step)
+        if transition.status == OK:
+            self._report_ok(step, transition, what)
+        elif transition.status == INVALID:
+            self.progress.finish(what, f"invalid: {transition.error}")
+            self._follow_change(describe_change(self.machine.topology, self.fs))
+        elif transition.status == INTERRUPTED:
+            raise self._interrupted(done, total)
+        elif (losses := lost_events(self._where(step), transition)) is not None:
+            raise losses
+        else:
+            raise self._operation_error(step, transition.child, str(transition.error), transition.after)
+
+    def _report_ok(self, step: Step, transition: Transition, what: str) -> None:
+        overhead = self.traced.take(step, transition)
+        if overhead is None:
+            self.progress.step(what, None if step.phase == COUNTED else transition.child.seconds)
+        elif transition.trace is not None:
+            self.progress.finish(what, f"traced into {transition.trace.file}")
+            self.progress.note(overhead)
+
+    def _follow_change(self, change: str | None) -> None:
+        """Take CPUs that came or went into account; ToolError when the run's own CPUs are concerned."""
+        if change is None:
+            return
+        self.machine = follow_change(self.fs, self.machine, change)
+        self.progress.note(f"{change}; none of them takes part, so the run goes on")
+
+    def _bring_to_start(self, step: Step) -> None:
         """Bring the host to where STEP starts, untimed, unless it is there."""
-        per_core = self.topology.threads_per_core
-        threads = from_threads(self.settings.operations, step.position, per_core)
-        expected = self.topology.expected_online(threads, self.saved.online)
+        start = start_of(self.settings.operations, step.position, self.machine)
+        expected = start.target(self.machine)
         if read_online(self.fs) == expected:
             return
         # Asking smt/control for the level it is at does nothing, even when a CPU was taken offline by
         # hand; from another level every thread comes.
-        detour = 1 if threads > 1 else per_core
-        for level in (threads, detour, threads):
-            result = self.driver.switch(level, per_core, self.settings.timeout_s, self.stop)
+        self.progress.begin(f"before {self._describe(step)}, {start.name}", len(expected))
+        watch = Watch(self.settings.timeout_s, self.stop, self.progress.tick)
+        driver, way = self.driver, [start, start.far_end(self.machine), start]
+        if self.kind != SMT:
+            driver, way = CpuOnlineDriver(self.fs), [start]
+        for operation in way:
+            result = driver.perform(operation, self.machine, watch)
             if self.stop.requested:
                 return
             online = read_online(self.fs)
@@ -269,87 +207,71 @@ class Runner:
                 break
         error = result.error or difference_left
         if error is not None:
-            error = f"preparing {threads} threads per core: {error}"
-            raise self._operation_error(step, result, error, online)
+            self._follow_change(describe_change(self.machine.topology, self.fs))
+            raise self._operation_error(step, result, f"preparing with {start.name}: {error}", online)
         self.stop.sleep(self.settings.settle_s)
 
+    def _hooked_transition(self, step: Step, writer: results.ResultWriter) -> Transition | None:
+        """Do one transition between its hooks, and record it before anything else can fail.
+
+        Returns None when a signal came before it: then it was not begun.
+        """
+        transition: Transition | None = None
+        failure: ToolError | None = None
+        try:
+            self._run_prepare(step)
+            if not self.stop.requested:
+                transition = self._transition(step)
+                writer.append(iteration_record(self.run_id, step, transition))
+        except ToolError as error:
+            failure = error
+        problem = self.settings.hooks.run_cleanup(step)
+        if failure is not None:
+            raise failure
+        if problem is not None and (transition is None or transition.status == OK):
+            raise self._hook_error(step, problem)
+        return transition
+
+    def _run_prepare(self, step: Step) -> None:
+        problem = self.settings.hooks.run_prepare(step, self.stop)
+        if self.stop.requested or self.settings.prepare is None:
+            return
+        if problem is not None:
+            raise self._hook_error(step, problem)
+        self._check_start(step)
+
+    def _hook_error(self, step: Step, problem: str) -> ToolError:
+        return ToolError(
+            f"{self._where(step)}: {problem}", "run the command by hand and look why", ExitCode.OPERATION
+        )
+
+    def _check_start(self, step: Step) -> None:
+        start = start_of(self.settings.operations, step.position, self.machine)
+        wrong = describe_difference(start.target(self.machine), read_online(self.fs))
+        if wrong is not None:
+            raise ToolError(
+                f"{self._where(step)}: --prepare left {wrong}",
+                "leave CPUs as they are in --prepare",
+                ExitCode.OPERATION,
+            )
+
     def _transition(self, step: Step) -> Transition:
-        """Do one transition and verify what it left; count it if that is its phase."""
-        per_core = self.topology.threads_per_core
-        threads = step.operation.threads(per_core)
-        expected = self.topology.expected_online(threads, self.saved.online)
-        counter = self.counter if step.phase == COUNTED else None
-        with counter.active() if counter else nullcontext():
-            control_before, before, started = read_control(self.fs), read_online(self.fs), _now()
-            counts_before = counter.read() if counter else {}
-            child = self.driver.switch(threads, per_core, self.settings.timeout_s, self.stop)
-            counts = subtract(counter.read(), counts_before) if counter else None
-        after = read_online(self.fs)
-        wrong = describe_difference(expected, after)
-        path = None
-        if child.error is None and wrong is None:
-            path = detect_path(control_before, read_control(self.fs), threads, per_core)
-            if path is None:
-                wrong = f"smt/control says {read_control(self.fs)} after {step.operation.name}"
-        error = "; ".join(text for text in (child.error, wrong) if text) or None
-        status = OK if error is None else INTERRUPTED if child.aborted else FAILED
-        return Transition(child, started, before, after, expected, path, counts, status, error)
-
-    def _iteration_record(self, step: Step, transition: Transition) -> results.Record:
-        timed = step.phase != COUNTED
-        return {
-            "record": "iteration",
-            "run_id": self.run_id,
-            "index": step.index,
-            "operation": step.operation.name,
-            "phase": step.phase,
-            "path": transition.path,
-            "driver": self.driver.name,
-            "started": transition.started,
-            "seconds": transition.child.seconds if timed else None,
-            "cpus_before": format_cpulist(transition.before),
-            "cpus_after": format_cpulist(transition.after),
-            "cpus_expected": format_cpulist(transition.expected),
-            "status": transition.status,
-            "error": transition.error,
-            "counts": transition.counts if transition.status == OK else None,
-            "counter": self.counter.name if self.counter and not timed else None,
-        }
-
-    def _describe_run(self) -> results.Record:
-        settings = self.settings
-        host: HostInfo = read_host(self.fs, settings.boot_method, settings.emulated)
-        return {
-            "record": "run",
-            "schema": results.SCHEMA,
-            "run_id": self.run_id,
-            "label": settings.label,
-            "started": _now(),
-            "tool_version": __version__,
-            "host": asdict(host),
-            "topology": {
-                "possible": format_cpulist(self.topology.possible),
-                "present": format_cpulist(self.topology.present),
-                "online": format_cpulist(self.saved.online),
-                "cores": len(self.topology.active_cores(self.saved.online)),
-                "threads_per_core": self.topology.threads_per_core,
-            },
-            "smt": {"control": self.saved.control, "active": self.saved.active},
-            "rcu": read_rcu(self.fs),
-            "settings": {
-                "operations": [operation.name for operation in settings.operations],
-                "iterations": settings.iterations,
-                "count_iterations": settings.count_iterations,
-                "warmup": settings.warmup,
-                "settle_s": settings.settle_s,
-                "timeout_s": settings.timeout_s,
-                "via": settings.via,
-            },
-        }
+        operation = step.operation
+        self.progress.begin(self._describe(step), len(operation.target(self.machine)))
+        watch = Watch(self.settings.timeout_of(operation), self.stop, self.progress.tick)
+        return do_transition(
+            self.fs,
+            self.driver,
+            operation,
+            self.machine,
+            watch,
+            counter=self.counter if step.phase == COUNTED else None,
+            recording=self.traced.recording(step, self.machine, self.driver.task),
+        )
 
     def _restore(self) -> str | None:
         if self.stop.requested and difference(self.fs, self.saved) is not None:
-            self._note("stop requested: putting the SMT state back")
+            self.progress.note("stop requested: putting the SMT state back")
         return restore_state(self.fs, self.saved, self.settings.timeout_s)
 
     def _raise_outcome(self, failure: ToolError | None, left: str | None) -> None:
@@ -367,7 +289,7 @@ class Runner:
     def _operation_error(
         self, step: Step, child: ChildResult, error: str, online: frozenset[int]
     ) -> ToolError:
-        taking_part = {cpu for core in self.topology.active_cores(self.saved.online) for cpu in core}
+        taking_part = {cpu for core in self.machine.active_cores for cpu in core}
         if child.left_running is not None:
             hint = f"process {child.left_running} is still in the kernel: look at the kernel log"
         elif child.timed_out:
@@ -376,9 +298,8 @@ class Runner:
             hint = "this kernel brings up cores that were wholly offline: bring them online before the run"
         else:
             hint = "look at the kernel log"
-        where = f"{step.operation.name}, {step.phase} iteration {step.index}"
         code = ExitCode.TIMEOUT if child.timed_out else ExitCode.OPERATION
-        return ToolError(f"{where}: {error}", hint, code)
+        return ToolError(f"{self._where(step)}: {error}", hint, code)
 
     def _interrupted(self, done: int, total: int) -> ToolError:
         name = self.stop.first.name if self.stop.first else "a signal"
@@ -388,25 +309,14 @@ class Runner:
             self.stop.exit_code,
         )
 
-    def _of(self, phase: str) -> int:
-        settings = self.settings
-        return {WARMUP: settings.warmup, TIMED: settings.iterations, COUNTED: settings.count_iterations}[
-            phase
-        ]
+    def _describe(self, step: Step) -> str:
+        return f"{step.operation.name} {step.phase} {step.index}/{self.settings.iterations_of(step.phase)}"
 
-    def _note(self, text: str) -> None:
-        self.stream.write(f"hotplug-timer: {text}\n")
-        self.stream.flush()
+    @staticmethod
+    def _where(step: Step) -> str:
+        return f"{step.operation.name}, {step.phase} iteration {step.index}"
 
 
 def _is_done(step: Step, previous: results.Previous) -> bool:
     # A warm-up warms the machine up for what follows it now, so an earlier one does not count.
     return step.phase != WARMUP and (step.phase, step.index, step.operation.name) in previous.done
-
-
-def _usage(message: str, hint: str) -> ToolError:
-    return ToolError(message, hint, ExitCode.USAGE)
-
-
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

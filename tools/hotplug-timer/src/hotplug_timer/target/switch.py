@@ -1,20 +1,22 @@
-"""The operations that get timed, the two drivers that perform them, and the path a switch took."""
+"""The drivers that perform an operation, and which of them a run uses."""
 
 from __future__ import annotations
 
+import abc
 import os
 import shutil
-from dataclasses import dataclass
+from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
-from hotplug_timer.target.child import ChildResult, run_command, run_function
-from hotplug_timer.target.signals import StopRequest
+from hotplug_timer.target.child import ChildResult, Watch, run_command, run_function
+from hotplug_timer.target.operation import CORES_ON, CPUS, SMT, Machine, Operation, SmtLevel
 from hotplug_timer.target.sysfs import SMT_CONTROL, Sysfs
-from hotplug_timer.target.topology import Topology, control_label, read_control
+from hotplug_timer.target.topology import cpu_file, read_control, read_online
 
-VIA_CHOICES = ("auto", "ppc64_cpu", "smt-control")
-PATH_CONTROL = "smt/control"
-PATH_PER_CPU = "per-cpu"
+AUTO, PPC64_CPU, CONTROL, CPU_ONLINE = "auto", "ppc64_cpu", "smt-control", "cpu-online"
+VIA_CHOICES = (AUTO, PPC64_CPU, CONTROL, CPU_ONLINE)
+#: What can do each kind of operation.
+VIA_OF = {SMT: (AUTO, PPC64_CPU, CONTROL), CORES_ON: (AUTO, PPC64_CPU, CPU_ONLINE), CPUS: (AUTO, CPU_ONLINE)}
 
 #: smt/control values with which the file does not switch anything, and what to tell the user.
 UNUSABLE_CONTROL = {
@@ -29,123 +31,104 @@ UNUSABLE_CONTROL = {
 }
 
 
-@dataclass(frozen=True)
-class Operation:
-    """One SMT level to switch to: "off", "on" or a number of threads per core."""
+class Driver(abc.ABC):
+    """One way to perform operations."""
 
-    level: str
+    #: The value of "driver" in an iteration's record.
+    name: str
 
     @property
-    def name(self) -> str:
-        """Return the operation as written on the command line and in results."""
-        return f"smt={self.level}"
+    def task(self) -> str:
+        """Return the kernel's name for the task that writes: of a forked child, this process's own."""
+        return Path("/proc/self/comm").read_text(encoding="utf-8", errors="replace").strip()
 
-    def threads(self, threads_per_core: int) -> int:
-        """Return how many threads of each core are online afterwards."""
-        if self.level == "off":
-            return 1
-        return threads_per_core if self.level == "on" else int(self.level)
+    @abc.abstractmethod
+    def perform(self, operation: Operation, machine: Machine, watch: Watch) -> ChildResult:
+        """Perform the operation in a child process and time it."""
 
 
-SMT_OFF = Operation("off")
-SMT_ON = Operation("on")
+class Ppc64CpuDriver(Driver):
+    """Calls ppc64_cpu, what operators type. The time includes starting the program."""
 
-
-def parse_operation(text: str) -> Operation:
-    """Return the operation TEXT names; ToolError (USAGE) when there is none such."""
-    kind, _, level = text.partition("=")
-    number = level.isascii() and level.isdigit()
-    if kind != "smt" or not (level in ("off", "on") or (number and int(level) > 0)):
-        raise ToolError(
-            f"unknown operation {text!r}", "use smt=off, smt=on or smt=K, K threads per core", ExitCode.USAGE
-        )
-    return Operation(str(int(level)) if number else level)
-
-
-def check_levels(operations: tuple[Operation, ...], topology: Topology, machine: str) -> None:
-    """Refuse SMT levels this machine lacks (ToolError, USAGE), saying which it has."""
-    threads = topology.threads_per_core
-    if threads == 1:
-        raise ToolError(
-            "this machine has one thread per core, so there is no SMT to switch",
-            "measure on a machine with SMT",
-            ExitCode.USAGE,
-        )
-    # Only powerpc selects SMT_NUM_THREADS_DYNAMIC: elsewhere it is one thread or all of them.
-    levels = list(range(1, threads + 1)) if machine.startswith("ppc64") else [1, threads]
-    for operation in operations:
-        if operation.threads(threads) not in levels:
-            raise ToolError(
-                f"{operation.name}: this machine has no such SMT level",
-                f"it has {', '.join(map(str, levels))} threads per core (off is 1, on is {threads})",
-                ExitCode.USAGE,
-            )
-
-
-def from_threads(cycle: tuple[Operation, ...], position: int, threads_per_core: int) -> int:
-    """Return the threads per core from which cycle[position] starts.
-
-    That is what the operation before it in the cycle leaves, so that every iteration, the first one
-    too, makes the same transition; where that already is the state asked for, the far end instead.
-    """
-    target = cycle[position].threads(threads_per_core)
-    before = cycle[position - 1].threads(threads_per_core)
-    if before != target:
-        return before
-    return 1 if target == threads_per_core else threads_per_core
-
-
-class Ppc64CpuDriver:
-    """Switches with `ppc64_cpu --smt=LEVEL`, what operators type."""
-
-    name = "ppc64_cpu"
+    name = PPC64_CPU
+    task = PPC64_CPU
 
     def __init__(self, program: str) -> None:
         self.program = program
 
-    def switch(self, threads: int, threads_per_core: int, timeout_s: float, stop: StopRequest) -> ChildResult:
-        """Switch to THREADS per core; the time includes starting the program."""
-        level = control_label(threads, threads_per_core)
-        return run_command([self.program, f"--smt={level}"], timeout_s, stop)
+    def perform(self, operation: Operation, machine: Machine, watch: Watch) -> ChildResult:
+        """Run `ppc64_cpu --smt=LEVEL` or `--cores-on=K`."""
+        return run_command([self.program, operation.ppc64_cpu_option(machine)], watch)
 
 
-class SmtControlDriver:
-    """Switches by writing /sys/devices/system/cpu/smt/control."""
+class SmtControlDriver(Driver):
+    """Switches by writing /sys/devices/system/cpu/smt/control. The time is that of the write alone."""
 
-    name = "smt-control"
+    name = CONTROL
 
     def __init__(self, fs: Sysfs) -> None:
         self.fs = fs
 
-    def switch(self, threads: int, threads_per_core: int, timeout_s: float, stop: StopRequest) -> ChildResult:
-        """Switch to THREADS per core; the time is that of the write alone."""
-        level = control_label(threads, threads_per_core)
-        return run_function(lambda: self.fs.write(SMT_CONTROL, level), timeout_s, stop)
+    def perform(self, operation: Operation, machine: Machine, watch: Watch) -> ChildResult:
+        """Write the level."""
+        assert isinstance(operation, SmtLevel)  # noqa: S101 - see VIA_OF
+        label = operation.label(machine)
+        return run_function(lambda: self.fs.write(SMT_CONTROL, label), watch)
 
 
-def choose_driver(via: str, fs: Sysfs) -> Ppc64CpuDriver | SmtControlDriver:
-    """Return the driver for --via; ToolError when the host has not got it.
+class CpuOnlineDriver(Driver):
+    """Writes the `online` files of the CPUs that have to change, one by one. The time is of all of them."""
+
+    name = CPU_ONLINE
+
+    def __init__(self, fs: Sysfs) -> None:
+        self.fs = fs
+
+    def perform(self, operation: Operation, machine: Machine, watch: Watch) -> ChildResult:
+        """Write to each CPU that is not as the operation leaves it, ending at the first that refuses."""
+        target, online = operation.target(machine), read_online(self.fs)
+        writes = [(cpu, "1") for cpu in operation.order(target - online, online=True)]
+        writes += [(cpu, "0") for cpu in operation.order(online - target, online=False)]
+        return run_function(lambda: self._write(writes), watch)
+
+    def _write(self, writes: list[tuple[int, str]]) -> None:
+        for cpu, value in writes:
+            try:
+                self.fs.write(cpu_file(cpu), value)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, f"cpu{cpu}/online") from error
+
+
+def choose_driver(kind: str, via: str, fs: Sysfs) -> Driver:
+    """Return the driver for --via; ToolError when the host has not got it, or it cannot do this kind.
 
     auto takes ppc64_cpu where it is installed, because that is what operators wait for.
     """
+    if via not in VIA_OF[kind]:
+        raise ToolError(
+            f"--via {via} cannot do {kind}= operations",
+            f"use one of {', '.join(VIA_OF[kind])}",
+            ExitCode.USAGE,
+        )
+    if kind == SMT:
+        return _smt_driver(via, fs)
+    program = None if kind == CPUS or via == CPU_ONLINE else _ppc64_cpu(via)
+    return CpuOnlineDriver(fs) if program is None else Ppc64CpuDriver(program)
+
+
+def _smt_driver(via: str, fs: Sysfs) -> Driver:
     control = read_control(fs)
     if control in UNUSABLE_CONTROL:
         raise ToolError(*UNUSABLE_CONTROL[control], ExitCode.ENVIRONMENT)
     has_control = control is not None and control != "notimplemented"
-    program = shutil.which("ppc64_cpu")
-    if via == "ppc64_cpu" and program is None:
-        raise ToolError(
-            "ppc64_cpu is not installed",
-            "install powerpc-utils, or use --via smt-control",
-            ExitCode.ENVIRONMENT,
-        )
-    if via == "smt-control" and not has_control:
+    if via == CONTROL and not has_control:
         raise ToolError(
             f"{fs.path(SMT_CONTROL)} is not there or not implemented by this kernel",
             "use --via ppc64_cpu, or a kernel with CONFIG_HOTPLUG_SMT (on POWER 6.6 and later)",
             ExitCode.ENVIRONMENT,
         )
-    if via != "smt-control" and program is not None:
+    program = None if via == CONTROL else _ppc64_cpu(via)
+    if program is not None:
         return Ppc64CpuDriver(program)
     if has_control:
         return SmtControlDriver(fs)
@@ -156,18 +139,16 @@ def choose_driver(via: str, fs: Sysfs) -> Ppc64CpuDriver | SmtControlDriver:
     )
 
 
-def detect_path(before: str | None, after: str | None, threads: int, threads_per_core: int) -> str | None:
-    """Return the path a completed switch took, from what smt/control said before and after.
-
-    Only a write to smt/control changes what it says; the per-CPU `online` files leave it alone.
-    None when it says something that neither explains.
-    """
-    if before == after:
-        return PATH_PER_CPU
-    return PATH_CONTROL if after == control_label(threads, threads_per_core) else None
+def _ppc64_cpu(via: str) -> str | None:
+    program = shutil.which("ppc64_cpu")
+    if via == PPC64_CPU and program is None:
+        raise ToolError(
+            "ppc64_cpu is not installed", "install powerpc-utils, or use another --via", ExitCode.ENVIRONMENT
+        )
+    return program
 
 
 def require_root(fs: Sysfs) -> None:
     """Refuse to run as another user than root on a real host (ToolError, ENVIRONMENT)."""
     if fs.is_host and os.geteuid() != 0:
-        raise ToolError("switching SMT needs root", "run it again with sudo", ExitCode.ENVIRONMENT)
+        raise ToolError("switching CPUs needs root", "run it again with sudo", ExitCode.ENVIRONMENT)

@@ -60,6 +60,26 @@ def read_online(fs: Sysfs) -> frozenset[int]:
     return _read_cpus(fs, "online")
 
 
+def read_possible(fs: Sysfs) -> frozenset[int]:
+    """Return the CPUs the kernel has room for."""
+    return _read_cpus(fs, "possible")
+
+
+def read_present(fs: Sysfs) -> frozenset[int]:
+    """Return the CPUs there are now."""
+    return _read_cpus(fs, "present")
+
+
+def describe_change(topology: Topology, fs: Sysfs) -> str | None:
+    """Return how the CPUs there are differ from TOPOLOGY's (DLPAR, CPU hot-add); None when they do not."""
+    parts = []
+    for which, before in (("possible", topology.possible), ("present", topology.present)):
+        after = _read_cpus(fs, which)
+        if after != before:
+            parts.append(f"{which} CPUs were {format_cpulist(before)}, are {format_cpulist(after)}")
+    return "the machine changed: " + " and ".join(parts) if parts else None
+
+
 def device_tree_threads(fs: Sysfs) -> int | None:
     """Return threads per core from the device tree (4 bytes per thread); None where there is none."""
     for directory in DEVICE_TREE_CPUS:
@@ -85,17 +105,23 @@ def control_label(threads: int, threads_per_core: int) -> str:
     return "on" if threads == threads_per_core else str(threads)
 
 
+def cpu_file(cpu: int) -> str:
+    """Return the file that takes a CPU offline and online."""
+    return f"{CPU_DIR}/cpu{cpu}/online"
+
+
 def describe_difference(expected: frozenset[int], actual: frozenset[int]) -> str | None:
     """Return which CPUs are not as expected, by number; None when all are."""
     parts = []
     if expected - actual:
-        parts.append(f"{_cpus(expected - actual)} offline but should be online")
+        parts.append(f"{describe_cpus(expected - actual)} offline but should be online")
     if actual - expected:
-        parts.append(f"{_cpus(actual - expected)} online but should be offline")
+        parts.append(f"{describe_cpus(actual - expected)} online but should be offline")
     return " and ".join(parts) or None
 
 
-def _cpus(cpus: frozenset[int]) -> str:
+def describe_cpus(cpus: frozenset[int]) -> str:
+    """Return CPUs as a sentence has them: "CPU 3", "CPUs 3-5"."""
     return f"CPU{'s' if len(cpus) > 1 else ''} {format_cpulist(cpus)}"
 
 

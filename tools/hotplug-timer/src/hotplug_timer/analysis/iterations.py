@@ -1,0 +1,99 @@
+"""The iterations of a run, kept in columns: a file may hold a million."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What many iterations of a run have in common."""
+
+    operation: str
+    phase: str
+    status: str
+    path: str | None
+    driver: str
+    cpus_before: str
+    cpus_after: str
+
+
+@dataclass(frozen=True)
+class Iteration(Kind):
+    """One transition. `seconds` is None unless it was timed and came to its end."""
+
+    index: int
+    seconds: float | None
+    error: str | None
+    counts: dict[str, int] | None
+
+
+class Iterations(Sequence[Iteration]):
+    """A run's iterations in time order. `seconds` and `select` look at each kind once, not at each item."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Kind, int] = {}
+        self._code = array("I")
+        self._index = array("q")
+        self._seconds = array("d")
+        self._errors: dict[int, str] = {}
+        self._counts: dict[int, dict[str, int]] = {}
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Add an iteration's record, which has been checked against the schema."""
+        kind = Kind(**{name: record[name] for name in _KIND_FIELDS})
+        at = len(self._code)
+        self._code.append(self._codes.setdefault(kind, len(self._codes)))
+        self._index.append(int(record["index"]))
+        self._seconds.append(np.nan if record["seconds"] is None else record["seconds"])
+        if record["error"] is not None:
+            self._errors[at] = record["error"]
+        if record["counts"] is not None:
+            self._counts[at] = {name: int(value) for name, value in record["counts"].items()}
+
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds there are, in the order in which they first came."""
+        return tuple(self._codes)
+
+    def select(self, wanted: Callable[[Kind], bool]) -> Iterator[Iteration]:
+        """Yield the iterations of the kinds wanted, in time order."""
+        return (self[int(at)] for at in self._positions(wanted))
+
+    def seconds(self, wanted: Callable[[Kind], bool]) -> NDArray[np.float64]:
+        """Return the seconds of the kinds wanted, in time order; those without seconds are left out."""
+        seconds = np.array(self._seconds, np.float64)[self._positions(wanted)]
+        return seconds[~np.isnan(seconds)]
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    @overload
+    def __getitem__(self, at: int) -> Iteration: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Iteration]: ...
+    def __getitem__(self, at: int | slice) -> Iteration | list[Iteration]:
+        if isinstance(at, slice):
+            return [self[position] for position in range(*at.indices(len(self)))]
+        position = range(len(self))[at]
+        kind = tuple(self._codes)[self._code[position]]
+        seconds = self._seconds[position]
+        return Iteration(
+            **vars(kind),
+            index=self._index[position],
+            seconds=None if np.isnan(seconds) else seconds,
+            error=self._errors.get(position),
+            counts=self._counts.get(position),
+        )
+
+    def _positions(self, wanted: Callable[[Kind], bool]) -> NDArray[np.int64]:
+        codes = [code for kind, code in self._codes.items() if wanted(kind)]
+        return np.flatnonzero(np.isin(np.array(self._code, np.int64), codes))
+
+
+_KIND_FIELDS = tuple(field.name for field in fields(Kind))

@@ -1,0 +1,98 @@
+"""The `trace` command: from its arguments to what it prints and writes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+from hotplug_timer.analysis.render import print_lines
+from hotplug_timer.analysis.trace.counts import Counts
+from hotplug_timer.analysis.trace.events import EVENT, STACK, Scan, scan
+from hotplug_timer.analysis.trace.flame import to_folded, to_svg
+from hotplug_timer.analysis.trace.graph import Graph
+from hotplug_timer.analysis.trace.model import Analysis
+from hotplug_timer.analysis.trace.offcpu import OffCpu
+from hotplug_timer.analysis.trace.render import print_tables
+from hotplug_timer.analysis.trace.source import open_lines
+from hotplug_timer.analysis.trace.states import States
+from hotplug_timer.errors import ExitCode, ToolError
+
+ANALYSES: Mapping[str, Callable[[], Analysis]] = {
+    "counts": Counts,
+    "states": States,
+    "offcpu": OffCpu,
+    "graph": Graph,
+}
+
+#: So many lines are looked at for the first event that tells the mode.
+SEARCHED = 100_000
+
+
+def trace(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Print tables and write pictures; ToolError when a trace is not what it should be."""
+    if arguments.top < 1:
+        raise ToolError(f"--top {arguments.top}: no row at all", "name 1 or more", ExitCode.USAGE)
+    mode = arguments.mode or find_mode(arguments.files[0])
+    analysis = ANALYSES[mode]()
+    for path in arguments.files:
+        read(path, analysis, mode, err)
+    print_lines("note", analysis.notices(), err)
+    print_tables(analysis.tables(arguments.top), arguments.format, out)
+    if arguments.folded is not None:
+        _write(arguments.folded, to_folded(analysis.folded()))
+    if arguments.svg is not None:
+        _write(arguments.svg, to_svg(analysis.folded(), analysis.title, analysis.unit))
+
+
+def read(path: Path, analysis: Analysis, mode: str, err: TextIO) -> None:
+    """Give a file to an analysis; ToolError (INPUT) when it holds nothing the analysis reads."""
+    with open_lines(path) as lines:
+        found = scan(lines, analysis.handlers(), str(path))
+    analysis.end_file()
+    print_lines("note", _odd(path, found), err)
+    if not found.taken:
+        raise ToolError(
+            f"{path}: none of its {found.events} events is one of mode {mode}",
+            "name the --mode it was recorded in, and text that `trace-cmd report` printed",
+            ExitCode.INPUT,
+        )
+
+
+def find_mode(path: Path) -> str:
+    """Return the mode of a trace, by its first event that tells; ToolError (INPUT) if none does."""
+    modes = {name.encode(): mode for mode, make in ANALYSES.items() for name in make().handlers()}
+    # Stacks come with more than one mode.
+    del modes[STACK]
+    with open_lines(path, whole=False) as lines:
+        for line in islice(lines, SEARCHED):
+            found = EVENT.match(line)
+            if found is not None and found[6] in modes:
+                return modes[found[6]]
+    raise ToolError(
+        f"{path}: no event of a known mode in its first {SEARCHED} lines",
+        "give what `run --trace` recorded, or text that trace-cmd printed",
+        ExitCode.INPUT,
+    )
+
+
+def _odd(path: Path, found: Scan) -> list[str]:
+    notes = []
+    if found.is_cut:
+        notes.append(f"{path}: the last line is cut short and was left out")
+    if found.unknown:
+        notes.append(
+            f"{path}:{found.first_unknown}: not a line of trace-cmd report; {found.unknown} such left out"
+        )
+    return notes
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ToolError(
+            f"cannot write {path}: {error.strerror}", "name another file", ExitCode.ENVIRONMENT
+        ) from error

@@ -1,0 +1,76 @@
+"""The lines of a trace: a text file as it is, a trace.dat through `trace-cmd report`."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from hotplug_timer.errors import ExitCode, ToolError
+
+#: How a trace.dat begins.
+MAGIC = b"\x17\x08\x44tracing"
+#: No line of a trace is as long: what has no line ends must not fill the memory.
+MAX_LINE = 1 << 16
+#: Times in full, and who called a traced function.
+REPORT = ("report", "-t", "-O", "parent")
+
+
+@contextlib.contextmanager
+def open_lines(path: Path, *, whole: bool = True) -> Iterator[Iterator[bytes]]:
+    """Give a trace's lines, as bytes with their line ends; WHOLE says that all of them will be read.
+
+    ToolError (INPUT) when the file cannot be read or trace-cmd refuses it, ENVIRONMENT without trace-cmd.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                file.seek(0)
+                yield _lines(file)
+                return
+    except OSError as error:
+        raise ToolError(
+            f"cannot read {path}: {error.strerror}", "name traces of `run --trace`", ExitCode.INPUT
+        ) from error
+    with _report(path, whole) as lines:
+        yield lines
+
+
+@contextlib.contextmanager
+def _report(path: Path, whole: bool) -> Iterator[Iterator[bytes]]:
+    program = shutil.which("trace-cmd")
+    if program is None:
+        raise ToolError(
+            f"{path} is a trace.dat, and trace-cmd is not installed here",
+            "install it (apt-get install trace-cmd), or give the text that `trace-cmd report -t -O parent`"
+            " prints elsewhere",
+            ExitCode.ENVIRONMENT,
+        )
+    with tempfile.TemporaryFile() as errors:
+        # The path is absolute: no file's name is an option.
+        command = [program, *REPORT, "-i", str(path.resolve())]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
+        assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+        try:
+            yield _lines(process.stdout)
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            process.stdout.close()
+            status = process.wait()
+        errors.seek(0)
+        said = "; ".join(errors.read(4096).decode(errors="replace").split("\n")).strip("; ")
+    if whole and status != 0:
+        raise ToolError(
+            f"{path}: trace-cmd report exited with status {status}: {said}", "record it again", ExitCode.INPUT
+        )
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    return iter(partial(file.readline, MAX_LINE), b"")

@@ -1,0 +1,113 @@
+"""Time per cpuhp state and per CPU, from the cpuhp tracepoints.
+
+The kernel brackets each callback with cpuhp_enter (or cpuhp_multi_enter, once for each instance) and
+cpuhp_exit. Callbacks nest: the one that stops the machine runs the dying CPU's inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hotplug_timer.analysis.trace.events import Event, Handlers, readable
+from hotplug_timer.analysis.trace.model import Table
+from hotplug_timer.analysis.trace.nested import Nested, Span, Spent
+
+
+@dataclass
+class _Callback(Span):
+    step: int = 0
+    since: int = 0
+
+
+@dataclass
+class _Spent(Spent):
+    slowest_cpu: int = -1
+    failed: int = 0
+
+    def add_on(self, cpu: int, took: int, own: int, failed: bool) -> None:
+        """Take one more, and remember the CPU where it took longest."""
+        if took > self.longest or self.slowest_cpu < 0:
+            self.slowest_cpu = cpu
+        self.add(took, own)
+        self.failed += failed
+
+
+@dataclass
+class States(Nested[_Callback]):
+    """Sums up callbacks. Times are in ns; a state's own time is without that of states inside it."""
+
+    spans = "callbacks"
+    title = "Time in CPU hotplug callbacks"
+
+    _states: dict[tuple[int, str], _Spent] = field(default_factory=dict)
+    _cpus: dict[int, _Spent] = field(default_factory=dict)
+    _names: dict[bytes, str] = field(default_factory=dict)
+
+    def handlers(self) -> Handlers:
+        """Return what takes the cpuhp events."""
+        return {"cpuhp_enter": self._enter, "cpuhp_multi_enter": self._enter, "cpuhp_exit": self._exit}
+
+    def tables(self, top: int) -> tuple[Table, ...]:
+        """Return the states and the CPUs by time, the longest first."""
+        states = sorted(self._states.items(), key=lambda item: -item[1].own)[:top]
+        cpus = sorted(self._cpus.items(), key=lambda item: -item[1].total)[:top]
+        return (
+            Table(
+                "states",
+                "Time per state, by its own time; total is with the states that ran inside it",
+                ("step", "callback", "calls", "own (s)", "total (s)", "longest (s)", "on CPU", "failed"),
+                tuple(
+                    (
+                        step,
+                        name,
+                        spent.calls,
+                        spent.own / 1e9,
+                        spent.total / 1e9,
+                        spent.longest / 1e9,
+                        spent.slowest_cpu,
+                        spent.failed,
+                    )
+                    for (step, name), spent in states
+                ),
+                frozenset({"callback"}),
+            ),
+            Table(
+                "cpus",
+                "Time per CPU that went, in all of its callbacks",
+                ("CPU", "callbacks", "total (s)", "longest (s)"),
+                tuple((cpu, spent.calls, spent.total / 1e9, spent.longest / 1e9) for cpu, spent in cpus),
+                frozenset(),
+            ),
+        )
+
+    def _enter(self, event: Event) -> None:
+        words = event.info.split(None, 6)
+        try:
+            cpu, step, function = int(words[1]), int(words[5]), words[6]
+        except (IndexError, ValueError):
+            self._unmatched += 1
+            return
+        if (name := self._names.get(function)) is None:
+            name = self._names[function] = readable(function.strip(b"() "))
+        self._open.setdefault(cpu, []).append(_Callback(name, step=step, since=event.ns))
+
+    def _exit(self, event: Event) -> None:
+        words = event.info.split()
+        try:
+            cpu, step, failed = int(words[1]), int(words[5]), words[7] != b"0"
+        except (IndexError, ValueError):
+            self._unmatched += 1
+            return
+        stack = self._open.get(cpu, [])
+        depth = next((at for at in range(len(stack) - 1, -1, -1) if stack[at].step == step), None)
+        if depth is None:
+            self._unmatched += 1
+            return
+        self._unmatched += len(stack) - 1 - depth
+        ended = stack[depth]
+        del stack[depth:]
+        took = max(event.ns - ended.since, 0)
+        own = self._close(ended, stack, took)
+        if not stack:
+            self._cpus.setdefault(cpu, _Spent()).add_on(cpu, took, own, failed)
+        self._states.setdefault((step, ended.function), _Spent()).add_on(cpu, took, own, failed)

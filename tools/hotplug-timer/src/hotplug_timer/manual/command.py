@@ -1,0 +1,84 @@
+"""The commands `manual` and `completion`: what they print follows the parser that they are part of."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hotplug_timer import __version__
+from hotplug_timer.manual import markdown, roff
+from hotplug_timer.manual.commands import describe
+
+SHELLS = ("bash", "zsh", "tcsh")
+MANUAL_DESCRIPTION = "Print the manual of all commands, as a man page or in Markdown."
+MANUAL_EPILOG = """\
+examples:
+  hotplug-timer manual | man -l -
+  hotplug-timer manual --format markdown
+"""
+COMPLETION_DESCRIPTION = "Print what makes a shell complete commands, options and file names."
+COMPLETION_EPILOG = """\
+examples:
+  # for bash with bash-completion, from the next shell on
+  hotplug-timer completion bash > ~/.local/share/bash-completion/completions/hotplug-timer
+  # for zsh, with that folder in fpath
+  hotplug-timer completion zsh > ~/.zfunc/_hotplug-timer
+"""
+
+
+def add_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    build_parser: Callable[[], argparse.ArgumentParser],
+) -> None:
+    """Add both commands to a parser that BUILD_PARSER makes anew."""
+    style = argparse.RawDescriptionHelpFormatter
+    manual = commands.add_parser(
+        "manual",
+        help="print the manual",
+        description=MANUAL_DESCRIPTION,
+        epilog=MANUAL_EPILOG,
+        formatter_class=style,
+    )
+    manual.add_argument(
+        "--format", choices=("man", "markdown"), default="man", help="what to print (default: %(default)s)"
+    )
+    manual.set_defaults(handler=lambda chosen: sys.stdout.write(manual_text(build_parser(), chosen.format)))
+    completion = commands.add_parser(
+        "completion",
+        help="print a shell's completion script",
+        description=COMPLETION_DESCRIPTION,
+        epilog=COMPLETION_EPILOG,
+        formatter_class=style,
+    )
+    completion.add_argument("shell", choices=SHELLS, help="the shell")
+    completion.set_defaults(
+        handler=lambda chosen: sys.stdout.write(completion_text(build_parser(), chosen.shell))
+    )
+
+
+def manual_text(parser: argparse.ArgumentParser, style: str) -> str:
+    """Return the manual as "man" or "markdown"."""
+    commands = list(describe(parser))
+    return markdown.page(commands) if style == "markdown" else roff.page(commands, __version__)
+
+
+def completion_text(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return the completion script for a shell in `SHELLS`."""
+    import shtab  # noqa: PLC0415 - `run` needs none of it
+
+    for action in _actions(parser):
+        if action.type is Path:
+            action.complete = shtab.DIRECTORY if action.metavar == "DIR" else shtab.FILE  # type: ignore[attr-defined]
+    script: str = shtab.complete(parser, shell=shell)
+    return f"{script.rstrip()}\n"
+
+
+def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    found = []
+    for action in parser._actions:
+        found.append(action)
+        if isinstance(action, argparse._SubParsersAction):
+            found += [one for child in action.choices.values() for one in _actions(child)]
+    return found
