@@ -51,7 +51,8 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
         releases[kernel] = facts["release"]
         chunks = gains.chunks(facts)
     order = proving.order
-    run = gains.Run(order.arch, order.cores, order.threads, chunks, releases, tuple(figures))
+    shape = (order.arch, order.cores, order.threads)
+    run = gains.Run(*shape, chunks, releases, tuple(figures), bare=option("--bare"))
     gains.save(run, proving.results / "speed.json")
     for line in gains.table([run]).splitlines():
         say(line)
