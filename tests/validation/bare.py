@@ -19,7 +19,7 @@ from pathlib import Path
 from labtools import Lab
 
 from lpar_lab import arch, rootfs
-from lpar_lab.guest import qemu, seed, ssh
+from lpar_lab.guest import qemu, ssh
 from lpar_lab.paths import Paths
 
 ARCHIVE = "validation.pyz"
@@ -72,7 +72,7 @@ def machine(
     backing = ["-F", "raw", "-b", str(disk.image)]
     overlay = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(folder / qemu.OVERLAY)]
     subprocess.run(overlay, check=True, timeout=60)
-    (folder / seed.SEED).write_bytes(packed(archive))
+    (folder / qemu.SEED).write_bytes(packed(archive))
     guest = qemu.Machine(
         name="bare",
         arch=architecture,
