@@ -11,6 +11,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hotplug_timer.target.text import printable
+
 mpl.use("svg")
 
 MARKERS = "osD^vP"
@@ -68,7 +70,7 @@ def describe(root: ElementTree.Element, key: str, title: str, description: str) 
     root.attrib.update({"role": "img", "aria-labelledby": f"{key}-title {key}-desc"})
     for at, (name, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(name, {"id": f"{key}-{name}"})
-        element.text = text
+        element.text = printable(text)
         root.insert(at, element)
 
 

@@ -76,7 +76,10 @@ def draw(times: Sequence[Times], labels: tuple[str, ...], title: str, emulated: 
         axes = figure.add_subplot()
         for at, state in enumerate(states):
             _draw_state(axes, at * lines, state, times, labels)
-        _style(axes, lines * len(states), emulated)
+        room = max((_most(times, state) for state in states), default=0.0) * ROOM
+        axes.set_xlim(0, room or 1.0)
+        axes.set_ylim(lines * max(len(states), 1), 0)
+        _style(axes, emulated)
         return drawing.to_inline(figure, key, title, describe(times))
 
 
@@ -127,9 +130,7 @@ def _write(axes: Axes, x: float, y: float, text: str, size: float) -> None:
     )
 
 
-def _style(axes: Axes, bottom: float, emulated: bool) -> None:
-    axes.set_ylim(bottom, 0)
-    axes.set_xlim(0, axes.dataLim.x1 * ROOM or 1)
+def _style(axes: Axes, emulated: bool) -> None:
     axes.set_yticks([])
     axes.set_xlabel(f"own seconds per transition{' (emulated)' if emulated else ''}", color=drawing.INK)
     drawing.style_axes(axes, "x")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from hotplug_timer.analysis.trace.model import Folded
+from hotplug_timer.target.text import printable
 
 WIDTH, ROW, TOP, PAD = 1200.0, 18, 52, 10
 #: Narrower boxes are not drawn; ones narrower than a few letters have no text.
@@ -83,7 +84,7 @@ def _words(prefix: str, folded: Folded, title: str, unit: str) -> str:
     return (
         f'role="img" aria-labelledby="{prefix}title {prefix}desc" font-family="monospace" font-size="11"'
         ' fill="#111">\n'
-        f'<title id="{prefix}title">{escape(title)}</title>\n'
+        f'<title id="{prefix}title">{escape(printable(title))}</title>\n'
         f'<desc id="{prefix}desc">{escape(_description(folded, _whole(folded), unit))}</desc>\n'
     )
 
@@ -107,7 +108,7 @@ def _tree(folded: Folded) -> _Box:
 
 def _boxes(folded: Folded, width: float) -> Iterator[_Drawn]:
     """Yield each box wide enough to be seen in a picture of that width; no recursion."""
-    waiting = [(_tree(folded), 0, PAD, width - 2 * PAD)]
+    waiting: list[tuple[_Box, int, float, float]] = [(_tree(folded), 0, PAD, width - 2 * PAD)]
     while waiting:
         parent, depth, left, room = waiting.pop()
         for name, box in sorted(parent.inner.items()):
