@@ -117,7 +117,7 @@ def test_ids_are_unique_and_all_that_refers_to_one_finds_it(full: Element) -> No
     assert set(ids.values()) == {1}
     for element in full.iter():
         for name, value in element.attrib.items():
-            if name == "aria-labelledby":
+            if name in ("aria-labelledby", "aria-describedby"):
                 assert set(value.split()) <= set(ids)
             elif value.startswith("#") and name.rpartition("}")[2] == "href":
                 assert value[1:] in ids
@@ -132,7 +132,7 @@ def test_every_picture_has_a_title_and_a_description_of_its_own(full: Element) -
         assert svg.get("role") == "img"
         title, desc = svg[0], svg[1]
         assert (title.tag, desc.tag) == ("title", "desc")
-        assert svg.get("aria-labelledby") == f"{title.get('id')} {desc.get('id')}"
+        assert (svg.get("aria-labelledby"), svg.get("aria-describedby")) == (title.get("id"), desc.get("id"))
         assert text_of(title)
         assert len(text_of(desc)) > 40
     assert len({text_of(svg[0]) for svg in found}) == len(found)
@@ -158,10 +158,11 @@ def test_what_scrolls_can_be_reached_and_has_a_name(full: Element) -> None:
     found = classed(full, "scroll")
     assert len(found) > 10
     for element in found:
-        assert (element.get("tabindex"), element.get("role")) == ("0", "region")
+        assert (element.get("tabindex"), element.get("role")) == ("0", "group")
         assert element.get("aria-label")
     tables = [table for element in found for table in element.iter("table")]
     assert len(tables) == len(list(full.iter("table")))
+    assert len({element.get("aria-label") for element in found}) == len(found)
 
 
 def test_the_sections_are_there_and_in_this_order(full: Element) -> None:

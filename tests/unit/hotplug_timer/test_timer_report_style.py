@@ -83,7 +83,7 @@ def test_what_is_written_can_be_read(media: str) -> None:
 
 
 @pytest.mark.parametrize("media", ["", DARK], ids=["light", "dark"])
-def test_the_line_that_marks_a_warning_can_be_seen(media: str) -> None:
+def test_the_outline_of_what_has_the_focus_can_be_seen(media: str) -> None:
     named = colours(media)
     assert contrast(named["--link"], named["--page"]) >= GRAPHIC
 

@@ -67,7 +67,7 @@ def to_inline(figure: Figure, key: str, title: str, description: str) -> str:
 
 def describe(root: ElementTree.Element, key: str, title: str, description: str) -> None:
     """Make an SVG element a picture with a title and a description."""
-    root.attrib.update({"role": "img", "aria-labelledby": f"{key}-title {key}-desc"})
+    root.attrib.update({"role": "img", "aria-labelledby": f"{key}-title", "aria-describedby": f"{key}-desc"})
     for at, (name, text) in enumerate((("title", title), ("desc", description))):
         element = ElementTree.Element(name, {"id": f"{key}-{name}"})
         element.text = printable(text)

@@ -251,7 +251,7 @@ def _icicle(traced: Traced, at: int) -> Picture:
         subject.name,
         Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
         (subject.label,) if subject.label else (),
-        tuple(tables.trace_table(table, {"stack"}) for table in analysis.tables(TOP)),
+        tuple(tables.trace_table(table, subject.name, {"stack"}) for table in analysis.tables(TOP)),
         traced.notes,
         tuple(path.name for path in traced.files),
     )

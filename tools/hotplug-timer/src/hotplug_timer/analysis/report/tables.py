@@ -199,7 +199,9 @@ def _distinct(
     )
 
 
-def trace_table(table: TraceTable, texts: Iterable[str] = ()) -> Table:
-    """Return a table of `trace` for the page; a single number leads no row."""
+def trace_table(table: TraceTable, name: str, texts: Iterable[str] = ()) -> Table:
+    """Return a table of `trace` for the page; NAME says what it is about."""
     header, rows = trace_render.texts(table)
-    return Table(table.heading, header, rows, words=table.words - frozenset(texts), texts=frozenset(texts))
+    return Table(
+        f"{table.heading}: {name}", header, rows, words=table.words - frozenset(texts), texts=frozenset(texts)
+    )

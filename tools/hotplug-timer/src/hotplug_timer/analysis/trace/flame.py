@@ -82,8 +82,8 @@ def to_inline(folded: Folded, title: str, unit: str, key: str) -> str:
 def _words(prefix: str, folded: Folded, title: str, unit: str) -> str:
     """Return the end of the opening tag, which makes it a picture with words, and the words."""
     return (
-        f'role="img" aria-labelledby="{prefix}title {prefix}desc" font-family="monospace" font-size="11"'
-        ' fill="#111">\n'
+        f'role="img" aria-labelledby="{prefix}title" aria-describedby="{prefix}desc"'
+        ' font-family="monospace" font-size="11" fill="#111">\n'
         f'<title id="{prefix}title">{escape(printable(title))}</title>\n'
         f'<desc id="{prefix}desc">{escape(_description(folded, _whole(folded), unit))}</desc>\n'
     )
