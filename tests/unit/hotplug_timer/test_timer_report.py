@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from html import unescape
 from itertools import pairwise
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
+from markupsafe import escape
 from reportpages import (
     NO_TRACES,
     classed,
@@ -28,10 +30,11 @@ from hotplug_timer.analysis import render
 from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.analysis.report.downloads import Datum, embed
-from hotplug_timer.analysis.report.page import render_page
+from hotplug_timer.analysis.report.page import breakable, render_page
 from hotplug_timer.analysis.report.samples import MAX_DOTS, blocks_of, thin
 from hotplug_timer.analysis.report.text import short_seconds
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.target.text import printable
 
 
 @pytest.fixture
@@ -296,6 +299,14 @@ def test_three_digits_that_count() -> None:
     ]
 
 
+@given(st.text(st.characters(), max_size=80) | st.text("ab_-/<>&", max_size=80))
+def test_breaking_long_words_changes_no_text(text: str) -> None:
+    whole = str(breakable(text))
+    assert whole.replace("<wbr>", "") == str(escape(printable(text)))
+    pieces = whole.replace("<wbr>", " ").split()
+    assert all(len(unescape(piece)) <= 24 for piece in pieces)
+
+
 # How much it is
 
 
@@ -391,8 +402,11 @@ def hostile_page(folder: Path, text: str) -> str:
 
 
 def shape(element: Element) -> list[object]:
-    """Return a page's elements and the names of their attributes, without those of pictures' insides."""
-    inner = [] if element.tag == "svg" else [shape(child) for child in element]
+    """Return a page's elements and the names of their attributes.
+
+    Without the insides of pictures, and without the places where a long word may be broken.
+    """
+    inner = [] if element.tag == "svg" else [shape(child) for child in element if child.tag != "wbr"]
     return [element.tag, sorted(element.attrib), inner]
 
 

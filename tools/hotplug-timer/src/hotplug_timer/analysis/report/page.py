@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ TEMPLATES = "templates"
 SIGNS = dict(zip(drawing.MARKERS, "●■◆▲▼✚", strict=True))
 #: Rows of a trace's table.
 TOP = 10
+#: Longer words may be broken: behind marks in them, or anywhere where they have none.
+MAX_WORD = 24
+PARTS = re.compile(r"[^-_/,;:=.]{1,16}[-_/,;:=.]{0,8}|[-_/,;:=.]{1,16}")
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str
     environment = Environment(
         autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["breakable"] = breakable
     style = _template("report.css")
     embedded, left_out = downloads.embed(_data(data, comparison, traces, summary))
     return environment.from_string(_template("report.html.j2")).render(
@@ -134,6 +139,14 @@ def _template(name: str) -> str:
 def _shown(value: object) -> object:
     """Return what goes into the page for a value; it is escaped after this, unless it is our own markup."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def breakable(value: str) -> Markup:
+    """Return a text, escaped, with places to break long words: a table fits on paper whatever is in it."""
+    words = re.split(r"(\s+)", printable(value))
+    return Markup("").join(
+        Markup("<wbr>").join(PARTS.findall(word)) if len(word) > MAX_WORD else word for word in words
+    )
 
 
 class _Variants:
