@@ -112,6 +112,6 @@ def test_colours_are_named_in_one_place() -> None:
 
 
 def test_paper_is_not_dark_and_motion_can_be_turned_off() -> None:
-    medias = {media for media, _ in rules(SHEET)}
-    assert {DARK, "print", "(prefers-reduced-motion: reduce)"} <= medias
-    assert not any("dark" in media and "screen" not in media for media in medias)
+    queries = {media for media, _ in rules(SHEET)}
+    assert {DARK, "print", "(prefers-reduced-motion: reduce)"} <= queries
+    assert not any("dark" in media and "screen" not in media for media in queries)
