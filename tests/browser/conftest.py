@@ -52,6 +52,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
             color_scheme="dark" if scheme == "dark" else "light",
             accept_downloads=True,
         )
+        # Milliseconds: other tests may keep every CPU busy.
+        context.set_default_timeout(90_000)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))

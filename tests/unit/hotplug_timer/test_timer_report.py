@@ -31,7 +31,7 @@ from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.analysis.report.downloads import Datum, embed
 from hotplug_timer.analysis.report.page import breakable, render_page
-from hotplug_timer.analysis.report.samples import MAX_DOTS, blocks_of, thin
+from hotplug_timer.analysis.report.samples import MAX_DOTS, blocks_of, stretches
 from hotplug_timer.analysis.report.text import short_seconds
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
@@ -317,23 +317,26 @@ def test_of_many_samples_the_extremes_are_drawn(tmp_path: Path, monkeypatch: pyt
     data = read_files([write(tmp_path / "a", records("r1", "stock", seconds))])
     root = parse(page_of(data, tmp_path))
     (svg,) = pictures(root)
-    assert 20 < dots(svg) <= 30
+    assert dots(svg) == 10
+    lines = [path for path in svg.iter("path") if path.get("stroke") == "var(--series-0)"]
+    assert len(lines) >= 10
     assert "too many to draw them all" in text_of(root)
     assert "200 samples from 2.000 to 9.000" in text_of(svg[1])
     table = next(table for table in root.iter("table") if "Samples of" in text_of(table))
     assert text_of(next(table.iter("tbody"))).endswith("and 160 more")
 
 
-@given(st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=400), st.integers(3, 60))
-def test_thinning_keeps_the_extremes_the_order_and_the_bound(seconds: list[float], most: int) -> None:
+@given(st.lists(st.floats(1e-9, 1e9), min_size=1, max_size=400), st.integers(1, 60))
+def test_stretches_keep_the_extremes_the_order_and_the_bound(seconds: list[float], most: int) -> None:
     values = np.array(seconds)
-    kept = thin(values, most)
-    assert len(kept) <= most or len(kept) == len(values) <= most
-    assert list(kept) == sorted(set(kept))
-    assert values[kept].max() == values.max()
-    assert values[kept].min() == values.min()
-    if len(values) <= most:
-        assert len(kept) == len(values)
+    kept = stretches(values, most)
+    assert kept.shape == (min(most, len(values)), 3)
+    low, middle, high = values[kept].T
+    assert (low.min(), high.max()) == (values.min(), values.max())
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    # A stretch is over when the next one begins.
+    assert (kept.max(axis=1)[:-1] < kept.min(axis=1)[1:]).all()
 
 
 def test_many_blocks_are_shown_without_rules_and_listed_up_to_a_bound(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ def blocks_of(runs: Sequence[Run], operation: str) -> tuple[Block, ...]:
 
 
 def draw(blocks: Sequence[Block], labels: tuple[str, ...], operation: str, emulated: bool, key: str) -> str:
-    """Return the SVG element: a dot per sample, a line at each block's median, a rule between blocks."""
+    """Return the SVG element: samples, a line at each block's median, a rule between blocks."""
     with mpl.rc_context(drawing.RC):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
         variants = _by_label(blocks).values()
         for mine in variants:
-            _draw_dots(axes, mine, labels, MAX_DOTS // len(variants))
+            _draw_samples(axes, mine, labels, MAX_DOTS // len(variants))
         if is_ruled(blocks):
             _draw_rules(axes, blocks, labels)
         _style(axes, blocks, emulated)
@@ -106,16 +106,14 @@ def is_ruled(blocks: Sequence[Block]) -> bool:
     return len(blocks) <= MAX_RULED
 
 
-def thin(seconds: NDArray[np.float64], most: int) -> NDArray[np.int64]:
-    """Return the indices of at most so many: the lowest, the middle and the highest of equally long parts.
+def stretches(seconds: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Return the indices of the lowest, the middle and the highest sample of equally long stretches.
 
-    All indices where there are not more; three at least.
+    There are MOST stretches, or one for each sample where there are fewer; the shape is (stretches, 3).
     """
-    if len(seconds) <= most:
-        return np.arange(len(seconds))
-    parts = np.array_split(np.arange(len(seconds)), max(most // 3, 1))
+    parts = np.array_split(np.arange(len(seconds)), min(most, len(seconds)))
     kept = [part[np.argsort(seconds[part], kind="stable")[[0, len(part) // 2, -1]]] for part in parts]
-    return np.unique(np.concatenate(kept))
+    return np.array(kept)
 
 
 def _by_label(blocks: Sequence[Block]) -> dict[str, list[Block]]:
@@ -125,25 +123,29 @@ def _by_label(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     return found
 
 
-def _draw_dots(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], most: int) -> None:
+def _draw_samples(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], most: int) -> None:
+    """Draw the samples of a variant: a dot each, or a line and a dot for each stretch of them."""
     index = drawing.series(labels, blocks[0].label)
+    color = drawing.SERIES[index]
     places = np.concatenate([block.places for block in blocks])
     seconds = np.concatenate([block.seconds for block in blocks])
-    kept = thin(seconds, most)
-    axes.plot(
-        places[kept],
-        seconds[kept],
-        drawing.MARKERS[index],
-        color=drawing.SERIES[index],
-        markersize=5 if len(kept) <= MAX_LARGE else 2,
-        linestyle="none",
-    )
+    size = 5.0
+    if len(seconds) > most:
+        low, middle, high = stretches(seconds, most // 3).T
+        axes.vlines(places[middle], seconds[low], seconds[high], color=color, linewidth=0.6)
+        places, seconds = places[middle], seconds[middle]
+    if len(seconds) > MAX_LARGE:
+        size = 1.5
+    axes.plot(places, seconds, drawing.MARKERS[index], color=color, markersize=size, linestyle="none")
 
 
 def _draw_rules(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...]) -> None:
     for block in blocks:
+        # Where dots run into each other, a line of their colour would be lost.
         color = drawing.SERIES[drawing.series(labels, block.label)]
-        axes.hlines(np.median(block.seconds), block.first - 0.4, block.last + 0.4, color=color, linewidth=1.4)
+        color = color if len(block.seconds) <= MAX_LARGE else drawing.INK
+        ends = (block.first - 0.4, block.last + 0.4)
+        axes.hlines(np.median(block.seconds), *ends, color=color, linewidth=1.4, zorder=3)
     for before, after in pairwise(blocks):
         edge = (before.last + after.first) / 2
         axes.axvline(edge, color=drawing.FAINT, linewidth=0.8, linestyle=(0, (3, 3)))
@@ -155,7 +157,8 @@ def _style(axes: Axes, blocks: Sequence[Block], emulated: bool) -> None:
         axes.set_yscale("log")
     else:
         axes.set_ylim(0, most * 1.12)
-    axes.set_xlim(0.4, blocks[-1].last + 0.6)
+    room = 0.5 + 0.015 * blocks[-1].last
+    axes.set_xlim(1 - room, blocks[-1].last + room)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlabel("sample, in time order", color=drawing.INK)
     axes.set_ylabel("seconds (emulated)" if emulated else "seconds", color=drawing.INK)
