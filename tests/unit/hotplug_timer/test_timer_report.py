@@ -30,9 +30,9 @@ from hotplug_timer.analysis import render
 from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.analysis.report.downloads import Datum, embed
-from hotplug_timer.analysis.report.page import breakable, render_page
+from hotplug_timer.analysis.report.page import render_page
 from hotplug_timer.analysis.report.samples import MAX_DOTS, blocks_of, stretches
-from hotplug_timer.analysis.report.text import short_seconds
+from hotplug_timer.analysis.report.text import breakable, short_seconds
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
 

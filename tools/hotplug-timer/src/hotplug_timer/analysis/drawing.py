@@ -35,7 +35,8 @@ RC: dict[Any, Any] = {
 }
 #: The page has one font and one order of painting for all pictures.
 LEFT_TO_THE_PAGE = ("font-family", "stroke-linejoin")
-REFERENCE = re.compile(r"url\(#([^)]+)\)|^#(.+)$")
+#: How one part of a picture refers to another: in a link, or in any other attribute.
+LINK, REFERENCE = re.compile(r"^(#)(.+)()$"), re.compile(r"^(url\(#)([^)]+)(\))$")
 
 
 def to_inline(figure: Figure, key: str, title: str, description: str) -> str:
@@ -51,14 +52,12 @@ def to_inline(figure: Figure, key: str, title: str, description: str) -> str:
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):
                 parent.remove(child)
-    referred = {
-        name for element in root.iter() for value in element.attrib.values() for name in _names(value)
-    }
     for element in root.iter():
         element.tag = _local(element.tag)
         attributes = {_local(name): value for name, value in element.attrib.items()}
         element.attrib.clear()
-        element.attrib.update(_plain(attributes, key, referred))
+        element.attrib.update(_plain(attributes))
+    _rename(root, key)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     describe(root, key, title, description)
@@ -89,27 +88,29 @@ def series(labels: tuple[str, ...], label: str) -> int:
     return labels.index(label) % len(SERIES)
 
 
-def _plain(attributes: dict[str, str], key: str, referred: set[str]) -> dict[str, str]:
+def _plain(attributes: dict[str, str]) -> dict[str, str]:
     """Return attributes without a style: what it says becomes attributes, in the page's colours."""
     declarations = (part.partition(":") for part in attributes.pop("style", "").split(";") if part.strip())
     attributes |= {name.strip(): value.strip() for name, _, value in declarations}
-    plain = {name: value for name, value in attributes.items() if name not in LEFT_TO_THE_PAGE}
-    if plain.get("id") not in referred:
-        plain.pop("id", None)
-    else:
-        plain["id"] = f"{key}-{plain['id']}"
     return {
-        name: VARIABLES.get(value, REFERENCE.sub(lambda found: _referring(found, key), value))
-        for name, value in plain.items()
+        name: VARIABLES.get(value, value)
+        for name, value in attributes.items()
+        if name not in LEFT_TO_THE_PAGE
     }
 
 
-def _names(value: str) -> list[str]:
-    return [found[1] or found[2] for found in REFERENCE.finditer(value) if value not in VARIABLES]
-
-
-def _referring(found: re.Match[str], key: str) -> str:
-    return f"url(#{key}-{found[1]})" if found[1] else f"#{key}-{found[2]}"
+def _rename(root: ElementTree.Element, key: str) -> None:
+    """Put KEY before the ids that something refers to, and before what refers to them; drop all other ids."""
+    referred = set()
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            if (found := (LINK if name == "href" else REFERENCE).match(value)) is not None:
+                element.attrib[name] = f"{found[1]}{key}-{found[2]}{found[3]}"
+                referred.add(found[2])
+    for element in root.iter():
+        own = element.attrib.pop("id", None)
+        if own in referred:
+            element.attrib["id"] = f"{key}-{own}"
 
 
 def _local(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from hotplug_timer.analysis import drawing, render
 from hotplug_timer.analysis.compare import Comparison, Row
 from hotplug_timer.analysis.reader import Dataset
 from hotplug_timer.analysis.report import downloads, samples, states, tables
-from hotplug_timer.analysis.report.text import short_seconds
+from hotplug_timer.analysis.report.text import breakable, short_seconds
 from hotplug_timer.analysis.report.traces import Traced, Traces
 from hotplug_timer.analysis.stats import Effect
 from hotplug_timer.analysis.summary import headline_label, summarize
@@ -35,9 +34,6 @@ TEMPLATES = "templates"
 SIGNS = dict(zip(drawing.MARKERS, "●■◆▲▼✚", strict=True))
 #: Rows of a trace's table.
 TOP = 10
-#: Longer words may be broken: behind marks in them, or anywhere where they have none.
-MAX_WORD = 24
-PARTS = re.compile(r"[^-_/,;:=.]{1,16}[-_/,;:=.]{0,8}|[-_/,;:=.]{1,16}")
 
 
 @dataclass(frozen=True)
@@ -139,14 +135,6 @@ def _template(name: str) -> str:
 def _shown(value: object) -> object:
     """Return what goes into the page for a value; it is escaped after this, unless it is our own markup."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def breakable(value: str) -> Markup:
-    """Return a text, escaped, with places to break long words: a table fits on paper whatever is in it."""
-    words = re.split(r"(\s+)", printable(value))
-    return Markup("").join(
-        Markup("<wbr>").join(PARTS.findall(word)) if len(word) > MAX_WORD else word for word in words
-    )
 
 
 class _Variants:

@@ -69,7 +69,7 @@ def draw(blocks: Sequence[Block], labels: tuple[str, ...], operation: str, emula
         axes = figure.add_subplot()
         variants = _by_label(blocks).values()
         for mine in variants:
-            _draw_samples(axes, mine, labels, MAX_DOTS // len(variants))
+            _draw_samples(axes, mine, labels, _share(len(variants)))
         if is_ruled(blocks):
             _draw_rules(axes, blocks, labels)
         _style(axes, blocks, emulated)
@@ -98,7 +98,7 @@ def _spread(seconds: NDArray[np.float64]) -> str:
 def is_thinned(blocks: Sequence[Block]) -> bool:
     """Whether there are more samples than are drawn."""
     variants = _by_label(blocks).values()
-    return any(sum(len(block.seconds) for block in mine) > MAX_DOTS // len(variants) for mine in variants)
+    return any(sum(len(block.seconds) for block in mine) > _share(len(variants)) for mine in variants)
 
 
 def is_ruled(blocks: Sequence[Block]) -> bool:
@@ -114,6 +114,11 @@ def stretches(seconds: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     parts = np.array_split(np.arange(len(seconds)), min(most, len(seconds)))
     kept = [part[np.argsort(seconds[part], kind="stable")[[0, len(part) // 2, -1]]] for part in parts]
     return np.array(kept)
+
+
+def _share(variants: int) -> int:
+    """Return how many samples of a variant are drawn one by one, in a picture of so many variants."""
+    return max(MAX_DOTS // variants, 3)
 
 
 def _by_label(blocks: Sequence[Block]) -> dict[str, list[Block]]:

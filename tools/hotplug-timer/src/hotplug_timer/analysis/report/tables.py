@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Table:
     heads: int = 1
     words: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
-    left_out: int = field(default=0)
+    left_out: int = 0
 
 
 def seconds_table(comparison: Comparison) -> Table:
@@ -125,7 +125,7 @@ def hosts_table(runs: Sequence[Run]) -> Table:
         )
         for run in runs
     )
-    return _distinct("Hosts", columns, rows, texts=("CPU model", "CPUs present"), heads=1)
+    return _distinct("Hosts", columns, rows, texts=("CPU model", "CPUs present"))
 
 
 def kernels_table(runs: Sequence[Run]) -> Table:
@@ -184,7 +184,6 @@ def _distinct(
     *,
     texts: Iterable[str],
     numbers: Iterable[str] = (),
-    heads: int = 1,
 ) -> Table:
     """Return a table of words without repeated rows."""
     found = list(dict.fromkeys(map(tuple, rows)))
@@ -192,7 +191,6 @@ def _distinct(
         caption,
         columns,
         found[:MAX_ROWS],
-        heads=heads,
         words=frozenset(columns) - frozenset(numbers) - frozenset(texts),
         texts=frozenset(texts),
         left_out=max(len(found) - MAX_ROWS, 0),

@@ -110,7 +110,7 @@ def _read(
         notes: list[str] = []
         for path in wanted:
             try:
-                notes += take(path, analysis, subject.mode)
+                take(path, analysis, subject.mode, notes)
             except ToolError as error:
                 if path in named:
                     raise

@@ -49,24 +49,28 @@ def trace(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
 
 def read(path: Path, analysis: Analysis, mode: str, err: TextIO) -> None:
     """Give a file to an analysis and print what is odd about it; ToolError as `take` has it."""
-    print_lines("note", take(path, analysis, mode), err)
+    notes: list[str] = []
+    try:
+        take(path, analysis, mode, notes)
+    finally:
+        print_lines("note", notes, err)
 
 
-def take(path: Path, analysis: Analysis, mode: str) -> list[str]:
-    """Give a file to an analysis; return what is odd about the file.
+def take(path: Path, analysis: Analysis, mode: str, notes: list[str]) -> None:
+    """Give a file to an analysis; what is odd about the file is added to NOTES.
 
     ToolError (INPUT) when it holds nothing the analysis reads, or cannot be read.
     """
     with open_lines(path) as lines:
         found = scan(lines, analysis.handlers(), str(path))
     analysis.end_file()
+    notes += _odd(path, found)
     if not found.taken:
         raise ToolError(
             f"{path}: none of its {found.events} events is one of mode {mode}",
             "name the --mode it was recorded in, and text that `trace-cmd report` printed",
             ExitCode.INPUT,
         )
-    return _odd(path, found)
 
 
 def find_mode(path: Path) -> str:
