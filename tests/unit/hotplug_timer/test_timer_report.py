@@ -254,6 +254,14 @@ def test_a_single_variant_has_its_medians_in_front(tmp_path: Path) -> None:
     assert classed(root, "verdict") == []
 
 
+def test_no_two_of_many_variants_look_alike(tmp_path: Path) -> None:
+    runs = [records(f"r{at}", "stock" if at == 0 else f"v{at}", [1.0], minute=at) for at in range(14)]
+    data = read_files([write(tmp_path / run[0]["run_id"], run) for run in runs])
+    (legend,) = classed(parse(page_of(data, tmp_path)), "legend")
+    marks = [(item[0].get("class"), item[0].text) for item in legend]
+    assert len(set(marks)) == len(marks) == 14
+
+
 def test_counts_alone_make_a_report(tmp_path: Path) -> None:
     data = read_files([write(tmp_path / "a", records("r1", "stock", [], counts=STOCK_COUNTS))])
     root = parse(page_of(data, tmp_path))

@@ -84,8 +84,13 @@ def style_axes(axes: Axes, grid: str) -> None:
 
 
 def series(labels: tuple[str, ...], label: str) -> int:
-    """Return which of the colours and markers a variant has; with many variants they start again."""
+    """Return which of the colours a variant has; with many variants they start again."""
     return labels.index(label) % len(SERIES)
+
+
+def marker(number: int) -> str:
+    """Return the marker of the variant with this number, from 0. Where colours start again, they do not."""
+    return MARKERS[(number + number // len(SERIES)) % len(MARKERS)]
 
 
 def _plain(attributes: dict[str, str]) -> dict[str, str]:

@@ -58,9 +58,8 @@ def write_picture(outlook: Outlook, roles: Roles, path: Path) -> None:
 
 
 def _draw(axes: Axes, one: Group, series: Series, outlook: Outlook, index: int) -> None:
-    # Where colours start again, markers do not.
     color = COLORS[index % len(COLORS)]
-    marker = drawing.MARKERS[(index + index // len(COLORS)) % len(drawing.MARKERS)]
+    marker = drawing.marker(index)
     mine = [timing for timing in one.of(*series) if timing.variant == series[1]]
     axes.plot(
         [timing.cpus for timing in mine],

@@ -150,7 +150,7 @@ class _Variants:
         return drawing.series(self._labels, label)
 
     def sign(self, label: str) -> str:
-        return SIGNS[drawing.MARKERS[self.color(label)]]
+        return SIGNS[drawing.marker(self._labels.index(label))]
 
 
 def _headlines(comparison: Comparison) -> list[Headline]:

@@ -130,8 +130,8 @@ def _by_label(blocks: Sequence[Block]) -> dict[str, list[Block]]:
 
 def _draw_samples(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], most: int) -> None:
     """Draw the samples of a variant: a dot each, or a line and a dot for each stretch of them."""
-    index = drawing.series(labels, blocks[0].label)
-    color = drawing.SERIES[index]
+    label = blocks[0].label
+    color, sign = drawing.SERIES[drawing.series(labels, label)], drawing.marker(labels.index(label))
     places = np.concatenate([block.places for block in blocks])
     seconds = np.concatenate([block.seconds for block in blocks])
     size = 5.0
@@ -141,7 +141,7 @@ def _draw_samples(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], 
         places, seconds = places[middle], seconds[middle]
     if len(seconds) > MAX_LARGE:
         size = 1.5
-    axes.plot(places, seconds, drawing.MARKERS[index], color=color, markersize=size, linestyle="none")
+    axes.plot(places, seconds, sign, color=color, markersize=size, linestyle="none")
 
 
 def _draw_rules(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...]) -> None:
