@@ -48,11 +48,23 @@ def trace(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
 
 
 def read(path: Path, analysis: Analysis, mode: str, err: TextIO) -> None:
-    """Give a file to an analysis; ToolError (INPUT) when it holds nothing the analysis reads."""
+    """Give a file to an analysis and print what is odd about it; ToolError as `take` has it."""
+    notes: list[str] = []
+    try:
+        take(path, analysis, mode, notes)
+    finally:
+        print_lines("note", notes, err)
+
+
+def take(path: Path, analysis: Analysis, mode: str, notes: list[str]) -> None:
+    """Give a file to an analysis; what is odd about the file is added to NOTES.
+
+    ToolError (INPUT) when it holds nothing the analysis reads, or cannot be read.
+    """
     with open_lines(path) as lines:
         found = scan(lines, analysis.handlers(), str(path))
     analysis.end_file()
-    print_lines("note", _odd(path, found), err)
+    notes += _odd(path, found)
     if not found.taken:
         raise ToolError(
             f"{path}: none of its {found.events} events is one of mode {mode}",

@@ -6,6 +6,7 @@ cpuhp_exit. Callbacks nest: the one that stops the machine runs the dying CPU's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hotplug_timer.analysis.trace.events import Event, Handlers, readable
@@ -46,6 +47,10 @@ class States(Nested[_Callback]):
     def handlers(self) -> Handlers:
         """Return what takes the cpuhp events."""
         return {"cpuhp_enter": self._enter, "cpuhp_multi_enter": self._enter, "cpuhp_exit": self._exit}
+
+    def by_state(self) -> Mapping[tuple[int, str], Spent]:
+        """Return what each state took, by its step and callback."""
+        return self._states
 
     def tables(self, top: int) -> tuple[Table, ...]:
         """Return the states and the CPUs by time, the longest first."""
