@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-o", "timeout=0", "-p", "no:cacheprovider")
-EXAMPLES = re.compile(r"(\d+) passing examples")
+EXAMPLES = re.compile(r"(\d+) passing")
 
 
 @dataclass(frozen=True)
