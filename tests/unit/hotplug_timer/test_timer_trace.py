@@ -24,7 +24,7 @@ from hotplug_timer.analysis.trace.flame import _colour, to_folded, to_svg
 from hotplug_timer.analysis.trace.model import Analysis, Folded
 from hotplug_timer.analysis.trace.offcpu import OffCpu
 from hotplug_timer.analysis.trace.render import to_csv, to_json, to_markdown
-from hotplug_timer.analysis.trace.source import MAGIC
+from hotplug_timer.analysis.trace.source import MAGIC, MAX_LINE
 from hotplug_timer.analysis.trace.states import States
 from hotplug_timer.errors import ExitCode, ToolError
 
@@ -424,6 +424,12 @@ def test_folded_stacks_add_up_over_files_and_odd_lines_are_told(tmp_path: Path) 
     assert "1.folded: the last line is cut short and was left out" in noted
 
 
+def test_the_rest_of_a_line_that_is_too_long_is_no_stack(tmp_path: Path) -> None:
+    analysis, noted = fold(tmp_path, f"a;f 5\n{'x' * MAX_LINE}b;f 7\n")
+    assert analysis.folded() == {("a", "f"): 5}
+    assert "not a folded stack; 1 such left out" in noted
+
+
 def test_traces_and_folded_stacks_do_not_mix(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="none of its 1 lines is a folded stack") as caught:
         fold(tmp_path, "a;f 5\n", switch("a-1", "D", "b-2", 1000))
@@ -437,6 +443,38 @@ def test_what_trace_writes_folded_it_reads_the_same(golden: Path, tmp_path: Path
     again, _ = fold(tmp_path, to_folded(whole.folded()))
     assert again.folded() == whole.folded()
     assert [len(table.rows) for table in again.tables(9)] == [len(table.rows) for table in whole.tables(9)]
+
+
+# The run that docs/hotplug-timer.md tells of
+
+
+def recorded(root: Path, variant: str, mode: str) -> Analysis:
+    return analyse_files(
+        [root / f"docs/examples/switch/{variant}.smt=off.{mode}.txt.xz"], None, io.StringIO()
+    )
+
+
+def test_the_documented_stock_switch_waits_most_in_the_scheduler_and_in_cpuidle(root: Path) -> None:
+    tops = [str(row[-1]).split(" < ")[:3] for row in rows(recorded(root, "stock", "offcpu"))[:2]]
+    assert sorted(top[1:] for top in tops) == [
+        ["cpuidle_pause_and_lock", "pseries_cpuidle_cpu_dead"],
+        ["sched_cpu_deactivate", "cpuhp_invoke_callback"],
+    ]
+    frames_of_patched = {name for stack in recorded(root, "patched", "offcpu").folded() for name in stack}
+    assert not {"cpuidle_pause_and_lock", "sched_cpu_deactivate"} & frames_of_patched
+
+
+def test_the_documented_switches_take_14_cpus_each_by_itself_or_together(root: Path) -> None:
+    calls = {
+        variant: {row[0]: row[1] for row in rows(recorded(root, variant, "counts"))}
+        for variant in ("stock", "patched")
+    }
+    assert [calls["stock"][what] for what in ("rendezvous", "domain rebuilds")] == [14, 14]
+    assert [calls["patched"][what] for what in ("rendezvous", "domain rebuilds")] == [1, 1]
+    takedown = next(row for row in rows(recorded(root, "patched", "states")) if row[1] == "takedown_cpu")
+    _, _, times, _, total, clock, *_ = takedown
+    assert times == 14
+    assert float(str(clock)) < float(str(total)) / 10
 
 
 # Counts and graph

@@ -17,7 +17,7 @@ from hotplug_timer.analysis.trace.graph import Graph
 from hotplug_timer.analysis.trace.model import Analysis
 from hotplug_timer.analysis.trace.offcpu import OffCpu
 from hotplug_timer.analysis.trace.render import print_tables
-from hotplug_timer.analysis.trace.source import open_lines
+from hotplug_timer.analysis.trace.source import is_recording, open_lines
 from hotplug_timer.analysis.trace.states import States
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.tracing import COUNTS, GRAPH, OFFCPU, STATES
@@ -105,6 +105,8 @@ def find_mode(path: Path) -> str:
 
 
 def _holds_folded(path: Path) -> bool:
+    if is_recording(path):
+        return False
     with open_lines(path, whole=False) as lines:
         return is_folded(lines)
 

@@ -83,13 +83,15 @@ def is_folded(lines: Iterable[bytes]) -> bool:
 def scan_folded(lines: Iterable[bytes], analysis: FoldedOffCpu) -> Scan:
     """Give each line to the analysis. A last line that was cut short is left out: so may be its number."""
     taken = unknown = first_unknown = number = 0
-    line = END
+    # A line that is too long comes in pieces, and the last of them may look like a stack.
+    is_begun = False
     for number, line in enumerate(lines, start=1):
-        if line[-1:] != END:
+        is_rest, is_begun = is_begun, line[-1:] != END
+        if is_begun:
             continue
-        if analysis.take(line):
+        if not is_rest and analysis.take(line):
             taken += 1
         elif line.strip():
             unknown += 1
             first_unknown = first_unknown or number
-    return Scan(number, taken, unknown, first_unknown, line[-1:] != END)
+    return Scan(number, taken, unknown, first_unknown, is_begun)

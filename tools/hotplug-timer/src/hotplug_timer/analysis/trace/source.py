@@ -26,6 +26,15 @@ MAX_LINE = 1 << 16
 REPORT = ("report", "-t", "-O", "parent")
 
 
+def is_recording(path: Path) -> bool:
+    """Whether a file is a trace.dat; not so when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def open_lines(path: Path, *, whole: bool = True) -> Iterator[Iterator[bytes]]:
     """Give a trace's lines, as bytes with their line ends; WHOLE says that all of them will be read.
