@@ -5,10 +5,10 @@ help:        ## list the targets
 	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
-test: setup  ## all tests: unit, kernel builds, guests in QEMU
+test: setup-tests  ## all tests: unit, pages in a browser, kernel builds, guests in QEMU
 	$(PYTEST)
-test-quick: setup-python  ## unit tests and linters only: no kernel, no guest
-	$(PYTEST) -n 2 -m "not kernel and not lab"
+test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
+	$(PYTEST) -n 2 -m "not browser and not kernel and not lab"
 validate: setup  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
 	$(PYTEST) tests/validation --resume
 lint: setup-python  ## the linters only
@@ -23,7 +23,9 @@ setup:       ## install what building and booting needs
 	tools/setup/setup.sh lab
 setup-python:  ## install what the unit tests need
 	tools/setup/setup.sh python
+setup-tests: ## install what all tests need
+	tools/setup/setup.sh tests
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python clean
+.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python setup-tests clean

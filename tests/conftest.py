@@ -11,6 +11,13 @@ def root() -> Path:
     return Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--screenshots", metavar="DIR", help="keep the browser tests' screenshots in this folder"
+    )
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run unit tests and linters, then kernel builds, then guests; each group in its usual order."""
-    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in ("lab", "kernel")])
+    """Run unit tests and linters, then pages in a browser, kernel builds, guests; each in its usual order."""
+    groups = ("lab", "kernel", "browser")
+    items.sort(key=lambda item: [item.get_closest_marker(name) is not None for name in groups])

@@ -15,6 +15,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
 
 POWER, X86 = "p10", "pc"
 SHAPE = ("--cores", "2", "--threads", "2")
+NO_SMT = ("--cores", "2", "--threads", "1")
+"""With SMT, QEMU itself may deadlock when a POWER kernel panics: see Troubleshooting in docs/lpar-lab.md."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,20 +79,23 @@ def test_a_name_is_taken_while_its_guest_runs(lab: Lab) -> None:
 
 
 def test_a_panic_shows_in_the_status_and_the_guest_comes_back(lab: Lab) -> None:
-    assert lab.status()[POWER]["console"]["verdict"] in ("clean", "warning")
-    boot_id = ("ssh", POWER, "--", "cat", "/proc/sys/kernel/random/boot_id")
+    guest = "panics"
+    lab.must("up", guest, *NO_SMT)
+    assert lab.status()[guest]["console"]["verdict"] in ("clean", "warning")
+    boot_id = ("ssh", guest, "--", "cat", "/proc/sys/kernel/random/boot_id")
     before = lab.must(*boot_id)
-    lab.crash_kernel(POWER)
+    lab.crash_kernel(guest)
     findings = wait_for(
         lambda: [
             found
-            for found in lab.status()[POWER]["console"]["findings"]
+            for found in lab.status()[guest]["console"]["findings"]
             if found["severity"] == "panic" and "sysrq triggered crash" in found["text"]
         ],
         60,
     )
     assert findings
     assert wait_for(lambda: answer(lab, *boot_id), 300) != before
+    lab.must("down", guest)
 
 
 def test_down_leaves_the_other_guest_then_nothing(lab: Lab) -> None:

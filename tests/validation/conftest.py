@@ -23,7 +23,7 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
-    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes"),
+    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes", "--bare"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -56,6 +56,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="plain,expedited,legacy",
         help="test_speed: what to measure on the stock kernel; crash: with a crash kernel loaded, on the"
         " patched one as well; '' for nothing (plain,expedited,legacy)",
+    )
+    group.addoption(
+        "--bare",
+        action="store_true",
+        help="test_speed: in guests without systemd and SSH, for hundreds of CPUs",
     )
     group.addoption(
         "--resume",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import statistics
@@ -54,6 +55,13 @@ class Run:
     chunks: int
     releases: dict[str, str]
     figures: tuple[Figure, ...]
+    bare: bool = False
+    """whether the guests ran nothing beside the measurement"""
+
+    @property
+    def guest(self) -> str:
+        """The guests in words."""
+        return f"{self.arch}, {self.cores} x {self.threads}{', bare' if self.bare else ''}"
 
     @property
     def cpus(self) -> int:
@@ -169,7 +177,7 @@ def with_earlier(run: Run, earlier: Run) -> Run:
 
     Of what both measured, the one with more iterations stays.
     """
-    if (run.arch, run.cores, run.threads) != (earlier.arch, earlier.cores, earlier.threads):
+    if run.guest != earlier.guest:
         return run
     figures = {(figure.kernel, figure.mode, figure.to): figure for figure in run.figures}
     for figure in earlier.figures:
@@ -188,7 +196,7 @@ def table(runs: Sequence[Run]) -> str:
         " rendezvous, rebuilds | on: the same | longest wait of a reader, off | off gains | on gains |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for run in sorted(runs, key=lambda run: (run.arch, run.cpus)):
+    for run in sorted(runs, key=lambda run: (run.arch, run.bare, run.cpus)):
         for kernel in ("stock", "patched"):
             for mode in WAYS:
                 off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
@@ -212,7 +220,7 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
         return f"{text}; {figure.rewrites} crash FDTs" if figure.mode == "crash" else text
 
     cells = [
-        f"{run.arch}, {run.cores} x {run.threads}",
+        run.guest,
         off.kernel,
         WAYS[off.mode],
         f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {len(off.seconds)})",
@@ -227,17 +235,20 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
 
 
 def _growth(runs: Sequence[Run]) -> list[str]:
+    """How off grows, in sentences; guests that ran something else are not mixed with those that did not."""
     lines = []
-    for kernel, mode in (("stock", "plain"), ("stock", "expedited"), ("patched", "plain")):
+    ways = (("stock", "plain"), ("stock", "expedited"), ("patched", "plain"))
+    for bare, (kernel, mode) in itertools.product((False, True), ways):
         points = [
             (run.cpus, figure.median)
             for run in sorted(runs, key=lambda run: run.cpus)
-            if run.arch == "ppc64le" and (figure := run.of(kernel, mode, "off"))
+            if run.arch == "ppc64le" and run.bare == bare and (figure := run.of(kernel, mode, "off"))
         ]
         if len({cpus for cpus, _ in points}) > 1:
             sizes = ", ".join(str(cpus) for cpus, _ in points)
+            way = f"{kernel}{', expedited' if mode == 'expedited' else ''}"
             lines.append(
-                f"Off on ppc64le, {kernel}{', expedited' if mode == 'expedited' else ''}: grows with the"
-                f" number of CPUs ({sizes}) to the power of {exponent(points):.1f}."
+                f"Off on {'bare ' if bare else ''}ppc64le guests, {way}: grows with the number of CPUs"
+                f" ({sizes}) to the power of {exponent(points):.1f}."
             )
     return lines

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import bare
 import logs
 from labtools import ROOT, Lab
 
@@ -134,22 +135,55 @@ class Proving:
 
     def script(self, name: str, *options: str, silence: float = 300) -> list[dict[str, Any]]:
         """Run a script in the guest; return its records. Fails when it fails, or falls silent."""
-        begin = time.monotonic()
         command = self.lab.start("ssh", self.name, "--", "python3", ARCHIVE, name, *options)
         lines: list[str] = []
         try:
-            with (self.results / f"{name}.log").open("a") as log:
-                for line in lines_of(command, silence):
-                    lines.append(line)
-                    log.write(line + "\n")
-                    log.flush()
-                    self.say(f"  {time.monotonic() - begin:6.0f} s  {line[:150]}")
+            lines += self._heard(name, command, silence)
         except SilenceError as error:
             raise SilenceError(
                 f"{error}; the console ends with:\n" + "\n".join(self.console()[-40:])
             ) from None
         assert command.wait() == 0, "\n".join([*lines[-20:], "console:", *self.console()[-20:]])
         return read_records(lines)
+
+    def alone(self, name: str, *options: str, append: str = "", silence: float = 300) -> list[dict[str, Any]]:
+        """Boot a guest that runs a script and nothing else; return its records. Fails when it fails.
+
+        For hundreds of CPUs: see bare.py.
+        """
+        order = self.order
+        kernel = order.kernel or self._kernel()
+        self.lab.must("build-rootfs", "--arch", order.arch, timeout=BOOT_S)
+        with bare.machine(
+            self.lab,
+            kernel,
+            (order.cores, order.threads),
+            (name, *options),
+            archive=self._archive(),
+            extra=f"{LOUD} {append}".strip(),
+        ) as console:
+            lines: list[str] = []
+            for line in self._heard("console", console, silence):
+                lines.append(line)
+                if line.startswith(bare.ENDED):
+                    break
+        assert lines and lines[-1] == f"{bare.ENDED}0", "\n".join(["the console ends with:", *lines[-40:]])
+        return read_records(lines)
+
+    def _kernel(self) -> Path:
+        """Build the kernel that was ordered, or find it; its artifact.json."""
+        words = ["--base", self.order.base, "--arch", self.order.arch, "--variant", self.order.variant]
+        return Path(self.lab.must("build-kernel", *words, "--print-artifact", timeout=BOOT_S).strip())
+
+    def _heard(self, name: str, command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+        """What a command writes, line by line: also kept in the results, and shown as progress."""
+        begin = time.monotonic()
+        with (self.results / f"{name}.log").open("a") as log:
+            for line in lines_of(command, silence):
+                log.write(line + "\n")
+                log.flush()
+                self.say(f"  {time.monotonic() - begin:6.0f} s  {line[:150]}")
+                yield line
 
     def console(self) -> list[str]:
         """What the guest wrote to its console, so far."""

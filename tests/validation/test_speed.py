@@ -25,6 +25,8 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
     words = ["--iterations", str(option("--iterations"))]
     kernels = {"stock": option("--stock-modes").split(","), "patched": ["plain", "legacy"]}
     crash = "crash" in kernels["stock"]
+    if crash and option("--bare"):
+        raise pytest.UsageError("--bare has no crash kernel to load: leave one of the two out")
     kernels["patched"] += ["crash"] if crash else []
     figures: list[gains.Figure] = []
     releases = {}
@@ -33,17 +35,24 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
         if modes == [""]:
             continue
         proving.order = replace(proving.order, variant=kernel)
-        proving.boot(append=f"{QUIET} {RESERVE if crash else ''}".strip(), memory=EXTRA_MB if crash else 0)
-        if crash:
-            proving.send(proving.image(), "/run/kernel")
-        records = proving.script("speed", *words, "--modes", *modes, silence=SILENCE_S)
+        script = ("speed", *words, "--modes", *modes)
+        if option("--bare"):
+            records = proving.alone(*script, append=QUIET, silence=SILENCE_S)
+        else:
+            proving.boot(
+                append=f"{QUIET} {RESERVE if crash else ''}".strip(), memory=EXTRA_MB if crash else 0
+            )
+            if crash:
+                proving.send(proving.image(), "/run/kernel")
+            records = proving.script(*script, silence=SILENCE_S)
+            proving.close()
         figures += gains.figures(kernel, records)
         facts = verdicts.the(records, "machine")
         releases[kernel] = facts["release"]
         chunks = gains.chunks(facts)
-        proving.close()
     order = proving.order
-    run = gains.Run(order.arch, order.cores, order.threads, chunks, releases, tuple(figures))
+    shape = (order.arch, order.cores, order.threads)
+    run = gains.Run(*shape, chunks, releases, tuple(figures), bare=option("--bare"))
     gains.save(run, proving.results / "speed.json")
     for line in gains.table([run]).splitlines():
         say(line)

@@ -12,10 +12,11 @@ exit_environment=3
 
 usage() {
     cat <<USAGE
-Usage: tools/setup/setup.sh [--dry-run] [python|lab]
+Usage: tools/setup/setup.sh [--dry-run] [python|lab|tests]
 
   python   what the unit tests need: Python, git and the locked Python packages in .venv
   lab      (default) that, and what builds kernels and boots guests: cross compiler, QEMU $qemu_wanted or newer
+  tests    that, and what opens reports in the tests: a headless Chromium
 
   --dry-run   only say what would be installed
 
@@ -153,7 +154,7 @@ profile=lab
 for argument in "$@"; do
     case $argument in
         --dry-run) dry_run=yes ;;
-        python | lab) profile=$argument ;;
+        python | lab | tests) profile=$argument ;;
         -h | --help) usage && exit 0 ;;
         *) usage >&2 && die "unknown argument '$argument'; see above" "$exit_usage" ;;
     esac
@@ -163,5 +164,9 @@ command -v apt-get >/dev/null && [[ "$(codename)" =~ ^(bookworm|trixie)$ ]] ||
     die "this is not Debian 12 or 13; on other systems install the packages listed in tools/setup yourself"
 [ "$(dpkg --print-architecture)" = amd64 ] || die "the lab's cross compilers are for amd64; this is $(dpkg --print-architecture)"
 
-if [ "$profile" = lab ]; then install_packages python lab; else install_packages python; fi
+case $profile in
+    python) install_packages python ;;
+    lab) install_packages python lab ;;
+    tests) install_packages python lab browser ;;
+esac
 install_python_packages

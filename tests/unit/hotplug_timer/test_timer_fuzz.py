@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from reportpages import NO_TRACES
 from resultfiles import STOCK_COUNTS, records
 
 from hotplug_timer.analysis import render
 from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.predict.timings import read_timings
 from hotplug_timer.analysis.reader import read_files
-from hotplug_timer.analysis.report import render_page
+from hotplug_timer.analysis.report.page import render_page
 from hotplug_timer.analysis.trace.command import analyse
 from hotplug_timer.analysis.trace.flame import to_folded, to_svg
 from hotplug_timer.analysis.trace.render import print_tables
@@ -136,7 +137,7 @@ def test_hostile_text_is_text_in_a_report(tmp_path: Path, text: str) -> None:
     path = tmp_path / "out"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     data = read_files([path])
-    page = render_page(data, compare(data, "stock"), text, "{}")
+    page = render_page(data, compare(data, "stock"), NO_TRACES, text, "{}")
     assert not RAW.search(page)
     assert "<script" not in page
     page.encode()

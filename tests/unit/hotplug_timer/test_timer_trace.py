@@ -539,7 +539,7 @@ STACKS: st.SearchStrategy[Folded] = st.dictionaries(
 def test_every_picture_is_well_formed_and_described(folded: Folded, title: str) -> None:
     root = parse_svg(to_svg(folded, title, "calls"))
     ids = [root.find(f"{SVG}{name}").get("id") for name in ("title", "desc")]  # type: ignore[union-attr]
-    assert str(root.get("aria-labelledby")).split() == ids
+    assert [root.get("aria-labelledby"), root.get("aria-describedby")] == ids
     width = float(str(root.get("viewBox")).split()[2])
     for box in root.iter(f"{SVG}g"):
         shape = box.find(f"{SVG}rect")

@@ -158,6 +158,24 @@ def deadline() -> Step:
     return step
 
 
+def lasting_deadline() -> Step:
+    """One task of SCHED_DEADLINE that stays.
+
+    The kernel gives the bandwidth of a task that has ended back at the end of its period.  When sched
+    domains are rebuilt until then, 6.12 and earlier don't count that task any more, and subtract it
+    all the same.  In a root domain without other deadline bandwidth what is left is below zero, taken
+    for an overflow, and the domain's CPUs cannot go offline until the next rebuild: stock kernels too.
+    """
+    words = ["setpriv", "--pdeathsig", "KILL", *DEADLINE, "sh", "-c", "while :; do :; done"]
+    task = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def step() -> None:
+        if task.poll() is not None:
+            raise OSError(errno.EBUSY, "refused")
+
+    return step
+
+
 def timers() -> Step:
     """Short sleeps with time-outs that are mostly cancelled before they expire."""
     reader, writer = os.pipe()

@@ -116,7 +116,8 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, required=True)
     parser.add_argument("--modes", nargs="+", choices=["plain", "legacy", *CONDITIONS], required=True)
     options = parser.parse_args()
-    machine.all_on()
+    if machine.online() != machine.present():
+        machine.all_on()
     VICTIMS[:] = machine.secondaries()
     chunk = machine.read(machine.CHUNK) if machine.CHUNK.exists() else None
     record("machine", **machine.settings(), present=machine.present(), victims=VICTIMS, chunk=chunk)

@@ -48,7 +48,6 @@ def start(crowd: Crowd, victims: list[int], writers: list[int], echo: str) -> li
     crowd.add("affinity", partial(loads.wander, bound), 0.3)
     everywhere: dict[str, tuple[Callable[[], Step], float]] = {
         "timer": (loads.timers, 0.05),
-        "deadline task": (loads.deadline, 0.5),
         "work on each CPU": (loads.work_everywhere, 0.5),
         "reader: membarrier": (loads.membarrier, 0.3),
         "reader: static key": (loads.static_key, 0.5),
@@ -77,6 +76,7 @@ def version_2(crowd: Crowd, bound: list[int], core: list[int], loses: list[int])
     # task that moves between cgroups, which waits for cpuset_mutex.
     step = partial(loads.churn_partition, partition.folder, choices, ["root", "member"])
     crowd.add("cpuset churn", step, 0.7)
+    crowd.add("deadline task", loads.deadline, 0.5)
     yield
     for made in (partition, member):
         made.remove()
@@ -90,6 +90,8 @@ def version_1(crowd: Crowd, bound: list[int], core: list[int], loses: list[int])
         # 6.12 lets no CPU go that is the last one of a root domain, because of its fair server.
         folder = cpusets.make_version_1(name, choices[0], balanced=name == "keeps")
         crowd.add("cpuset churn", partial(loads.churn_version_1, folder, choices, bound), 0.7)
+    # With an unbalanced root cpuset, CPUs are in a root domain which counts no fair servers.
+    crowd.add("deadline task", loads.lasting_deadline, 0.5)
     yield
     cpusets.unmount_version_1()
 

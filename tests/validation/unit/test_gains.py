@@ -173,3 +173,21 @@ def test_timings_are_exported_with_counts_and_without_what_has_no_price() -> Non
 def test_the_exported_timings_are_of_the_kept_runs() -> None:
     for path, text in figures.exports().items():
         assert path.read_text("utf-8") == text, "run tests/validation/figures.py"
+
+
+def test_bare_guests_are_told_from_the_others_and_grow_by_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
+    sizes = (2, 8)
+    runs = [replace(run_of(cores), bare=True) for cores in sizes]
+    for number, run in enumerate([run_of(), *runs]):
+        gains.save(run, tmp_path / f"{number}.json")
+        figures.keep(tmp_path / f"{number}.json", "6.12")
+    names = {path.name for path in (tmp_path / "kept").glob("*.json")}
+    assert names == {"6.12-ppc64le-16.json", "6.12-ppc64le-16-bare.json", "6.12-ppc64le-64-bare.json"}
+    assert [path.name for path in sorted(figures.exports())] == ["6.12-ppc64le-bare.csv", "6.12-ppc64le.csv"]
+    text = gains.table([run_of(), *runs])
+    assert text.count("| ppc64le, 2 x 8, bare |") == text.count("| ppc64le, 2 x 8 |") == 3
+    assert "Off on bare ppc64le guests, stock: grows with the number of CPUs (16, 64)" in text
+    assert "Off on ppc64le guests" not in text

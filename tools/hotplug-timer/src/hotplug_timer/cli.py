@@ -73,11 +73,18 @@ examples:
   hotplug-timer trace switch.folded
 """
 REPORT_DESCRIPTION = """\
-Write report.html (one self-contained file) and summary.json into a directory.
+Write report.html, one file that needs no other and no network, and summary.json into a directory. In it are
+what `compare` prints, every sample, counts, host and kernels, the data to save, and the time per state and
+off-CPU time of the traces that `run --trace` left beside the result files. A trace.dat is read through
+trace-cmd; where a text of the same name (.txt, from `trace-cmd report -t -O parent`) lies beside it, that is
+read instead.
 """
 REPORT_EPILOG = """\
 examples:
   hotplug-timer report results/raw/*.jsonl --output-dir results/demo --base 6.12
+  # traces that lie elsewhere, or that no result file names
+  hotplug-timer report stock.jsonl --output-dir results/stock --base 6.12 \\
+      --trace traces/stock.smt=off.offcpu.dat
 """
 
 
@@ -122,20 +129,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     _add_trace(commands)
 
-    report = _parser(
-        commands.add_parser,
-        "report",
-        help="write an HTML report and summary.json",
-        description=REPORT_DESCRIPTION,
-        epilog=REPORT_EPILOG,
-    )
-    _add_inputs(report)
-    _add_force(report)
-    report.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="made when missing")
-    report.add_argument(
-        "--base", required=True, metavar="VERSION", help="the kernel the variants build on, for example 6.12"
-    )
-    report.set_defaults(handler=_report)
+    _add_report(commands)
 
     manual_command.add_commands(commands, build_parser)
     return parser
@@ -232,6 +226,31 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     trace.set_defaults(handler=_trace)
 
 
+def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    report = _parser(
+        commands.add_parser,
+        "report",
+        help="write an HTML report and summary.json",
+        description=REPORT_DESCRIPTION,
+        epilog=REPORT_EPILOG,
+    )
+    _add_inputs(report)
+    _add_force(report)
+    report.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="made when missing")
+    report.add_argument(
+        "--base", required=True, metavar="VERSION", help="the kernel the variants build on, for example 6.12"
+    )
+    report.add_argument(
+        "--trace",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a trace that is not beside its result file, or of no result file; may be given again",
+    )
+    report.set_defaults(handler=_report)
+
+
 def _add_format(parser: argparse.ArgumentParser, *more: str) -> None:
     parser.add_argument(
         "--format",
@@ -279,13 +298,9 @@ def _trace(arguments: argparse.Namespace) -> None:
 
 
 def _report(arguments: argparse.Namespace) -> None:
-    from hotplug_timer.analysis import compare, reader, render, report  # noqa: PLC0415
+    from hotplug_timer.analysis.report.command import report  # noqa: PLC0415
 
-    data = reader.read_files(arguments.files)
-    comparison = compare.compare(data, arguments.baseline, arguments.force)
-    render.print_notices(comparison, sys.stderr)
-    for path in report.write_report(data, comparison, arguments.base, arguments.output_dir):
-        sys.stdout.write(f"{path}\n")
+    report(arguments, sys.stdout, sys.stderr)
 
 
 if __name__ == "__main__":

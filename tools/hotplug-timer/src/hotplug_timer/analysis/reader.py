@@ -19,8 +19,8 @@ SCHEMA_PREFIX = "hotplug-timer/"
 SCHEMA_VERSION = 2
 #: Bytes. The longest line there can be, of 8192 CPUs each named by itself, is a tenth of it.
 MAX_LINE = 1 << 20
-#: Characters of result lines that are kept as they are, for the report to embed.
-MAX_RAW = 1 << 25
+#: Characters of result lines that are kept as they are, for the report to embed: 12,000 iterations.
+MAX_RAW = 1 << 22
 #: What a clock of nanoseconds can have measured; 30 years are more than anyone waits.
 MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 #: Counts and indices are below this; sums of a few stay exact as floating-point numbers.
@@ -43,6 +43,26 @@ class Shape:
         return self.cores * self.threads_per_core
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """How a run measured; `prepare` and `cleanup` are commands around each switch, None without one."""
+
+    via: str
+    warmup: int
+    settle_s: float
+    prepare: str | None
+    cleanup: str | None
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A traced transition that succeeded; `file` is the trace's name, beside the result file."""
+
+    operation: str
+    mode: str
+    file: str
+
+
 @dataclass
 class Run:
     """One run: a block of iterations under one boot. `outcome` is None when its end is missing."""
@@ -55,6 +75,8 @@ class Run:
     shape: Shape
     rcu: dict[str, str]
     operations: tuple[str, ...]
+    conditions: Conditions
+    recordings: list[Recording] = field(default_factory=list)
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
     finished: str | None = None
@@ -190,13 +212,15 @@ def _take(runs: dict[str, Run], record: Record, path: Path, where: str) -> None:
         if record["status"] == "ok" and record["cpus_after"] != record["cpus_expected"]:
             raise _input_error(f"{where}: says ok, but cpus_after is not cpus_expected")
         run.iterations.append(record)
+        if record["status"] == "ok" and (trace := record.get("trace")) is not None:
+            run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
     else:
         run.outcome, run.finished = record["outcome"], record["finished"]
         run.smt_restored = record["smt_restored"]
 
 
 def _run(record: Record, path: Path) -> Run:
-    topology = record["topology"]
+    topology, settings = record["topology"], record["settings"]
     return Run(
         source=str(path),
         run_id=record["run_id"],
@@ -207,7 +231,14 @@ def _run(record: Record, path: Path) -> Run:
             record["host"]["machine"], topology["present"], topology["cores"], topology["threads_per_core"]
         ),
         rcu=record["rcu"],
-        operations=tuple(record["settings"]["operations"]),
+        operations=tuple(settings["operations"]),
+        conditions=Conditions(
+            via=settings["via"],
+            warmup=int(settings["warmup"]),
+            settle_s=float(settings["settle_s"]),
+            prepare=settings.get("prepare"),
+            cleanup=settings.get("cleanup"),
+        ),
     )
 
 

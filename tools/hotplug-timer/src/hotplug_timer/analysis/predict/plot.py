@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
-from hotplug_timer.analysis import plot
+from hotplug_timer.analysis import drawing
 from hotplug_timer.analysis.predict.fit import Forecast, forecast
 from hotplug_timer.analysis.predict.groups import Group, Roles, Series, group
 from hotplug_timer.analysis.predict.outlook import Outlook, proportional
@@ -41,7 +41,7 @@ def write_picture(outlook: Outlook, roles: Roles, path: Path) -> None:
     operations = list(dict.fromkeys(found.operation for found in outlook.predictions))
     variants = list(dict.fromkeys(found.variant for found in outlook.predictions))
     sizes = [outlook.cpus, *(timing.cpus for timing in outlook.timings)]
-    with mpl.rc_context(plot.RC):
+    with mpl.rc_context(drawing.RC):
         figure = Figure(figsize=(WIDTH * len(operations), HEIGHT), layout="constrained")
         panels = figure.subplots(1, len(operations), squeeze=False)[0]
         for axes, operation in zip(panels, operations, strict=True):
@@ -58,9 +58,8 @@ def write_picture(outlook: Outlook, roles: Roles, path: Path) -> None:
 
 
 def _draw(axes: Axes, one: Group, series: Series, outlook: Outlook, index: int) -> None:
-    # Where colours start again, markers do not.
     color = COLORS[index % len(COLORS)]
-    marker = plot.MARKERS[(index + index // len(COLORS)) % len(plot.MARKERS)]
+    marker = drawing.marker(index)
     mine = [timing for timing in one.of(*series) if timing.variant == series[1]]
     axes.plot(
         [timing.cpus for timing in mine],

@@ -61,11 +61,23 @@ def analyse(files: Sequence[Path], mode: str | None, err: TextIO) -> Analysis:
 
 
 def read(path: Path, analysis: Analysis, mode: str, err: TextIO) -> None:
-    """Give a trace to an analysis; ToolError (INPUT) when it holds nothing the analysis reads."""
+    """Give a file to an analysis and print what is odd about it; ToolError as `take` has it."""
+    notes: list[str] = []
+    try:
+        take(path, analysis, mode, notes)
+    finally:
+        print_lines("note", notes, err)
+
+
+def take(path: Path, analysis: Analysis, mode: str, notes: list[str]) -> None:
+    """Give a file to an analysis; what is odd about the file is added to NOTES.
+
+    ToolError (INPUT) when it holds nothing the analysis reads, or cannot be read.
+    """
     with open_lines(path) as lines:
         found = scan(lines, analysis.handlers(), str(path))
     analysis.end_file()
-    print_lines("note", _odd(path, found, "not a line of trace-cmd report"), err)
+    notes += _odd(path, found, "not a line of trace-cmd report")
     if not found.taken:
         raise ToolError(
             f"{path}: none of its {found.events} events is one of mode {mode}",

@@ -1,4 +1,4 @@
-"""Folded stacks as text, and as an icicle picture: one SVG file that needs nothing else.
+"""Folded stacks as text, and as an icicle picture: an SVG file that needs nothing else, or part of a page.
 
 No library draws these: Brendan Gregg's flamegraph.pl does, and reads the same folded stacks.
 """
@@ -6,15 +6,18 @@ No library draws these: Brendan Gregg's flamegraph.pl does, and reads the same f
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
 from hotplug_timer.analysis.trace.model import Folded
+from hotplug_timer.target.text import printable
 
 WIDTH, ROW, TOP, PAD = 1200.0, 18, 52, 10
 #: Narrower boxes are not drawn; ones narrower than a few letters have no text.
 MIN_WIDTH, MIN_TEXT = 0.4, 24.0
+#: A page is narrower, and opens on a phone.
+INLINE_WIDTH, INLINE_BOXES = 960.0, 2000
 #: Of the 11-pixel monospaced font.
 CHARACTER = 6.7
 #: How many stacks the description for those who cannot see the picture names.
@@ -27,6 +30,17 @@ class _Box:
     inner: dict[str, _Box] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """A box with its place: how deep it is (0 is on top), from where on, and how wide."""
+
+    depth: int
+    x: float
+    width: float
+    name: str
+    value: int
+
+
 def to_folded(folded: Folded) -> str:
     """Return one line a stack, as flamegraph.pl reads it: frames between semicolons, a space, the weight."""
     lines = (f"{';'.join(map(_frame, stack))} {weight}" for stack, weight in folded.items() if weight > 0)
@@ -34,25 +48,49 @@ def to_folded(folded: Folded) -> str:
 
 
 def to_svg(folded: Folded, title: str, unit: str) -> str:
-    """Return an icicle: the outermost frames on top, widths by weight, what they called below them.
+    """Return an icicle as a file of its own: the outermost frames on top, what they called below them.
 
-    Each box has its whole name and share as a tooltip; the picture has a title and a description.
+    Each box is as wide as its weight and has its whole name and share as a tooltip; the picture has a
+    title and a description.
     """
-    root = _tree(folded)
-    boxes = list(_boxes(root, 0, PAD, WIDTH - 2 * PAD))
-    height = TOP + ROW * (1 + max((depth for depth, *_ in boxes), default=0)) + PAD
-    shapes = "".join(_shape(*box, whole=root.value or 1, unit=unit) for box in boxes)
+    boxes = list(_boxes(folded, WIDTH))
+    height = _height(boxes, TOP)
     empty = "" if boxes else f'<text x="{PAD}" y="{TOP}">nothing was recorded</text>\n'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height}" role="img"'
-        ' aria-labelledby="title desc" font-family="monospace" font-size="11" fill="#111">\n'
-        f'<title id="title">{escape(title)}</title>\n'
-        f'<desc id="desc">{escape(_description(folded, root.value, unit))}</desc>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height}"'
+        f" {_words('', folded, title, unit)}"
         f'<rect width="{WIDTH:g}" height="{height}" fill="#fff"/>\n'
         f'<text x="{PAD}" y="22" font-size="15" font-family="sans-serif">{escape(title)}</text>\n'
-        f'<text x="{PAD}" y="40" font-family="sans-serif">all: {root.value} {escape(unit)}; callers are above'
-        f" what they called; order from left to right means nothing</text>\n{empty}{shapes}</svg>\n"
+        f'<text x="{PAD}" y="40" font-family="sans-serif">all: {_whole(folded)} {escape(unit)}; callers are'
+        f" above what they called; order from left to right means nothing</text>\n"
+        f"{empty}{_shapes(boxes, TOP, _whole(folded), unit)}</svg>\n"
     )
+
+
+def to_inline(folded: Folded, title: str, unit: str, key: str) -> str:
+    """Return an icicle to put into HTML, narrower and with its largest boxes only.
+
+    KEY is this picture's alone: ids begin with it.
+    """
+    boxes = sorted(_boxes(folded, INLINE_WIDTH), key=lambda box: (-box.width, box.depth))[:INLINE_BOXES]
+    return (
+        f'<svg viewBox="0 0 {INLINE_WIDTH:g} {_height(boxes, 0)}" {_words(f"{key}-", folded, title, unit)}'
+        f"{_shapes(boxes, 0, _whole(folded), unit)}</svg>"
+    )
+
+
+def _words(prefix: str, folded: Folded, title: str, unit: str) -> str:
+    """Return the end of the opening tag, which makes it a picture with words, and the words."""
+    return (
+        f'role="img" aria-labelledby="{prefix}title" aria-describedby="{prefix}desc"'
+        ' font-family="monospace" font-size="11" fill="#111">\n'
+        f'<title id="{prefix}title">{escape(printable(title))}</title>\n'
+        f'<desc id="{prefix}desc">{escape(_description(folded, _whole(folded), unit))}</desc>\n'
+    )
+
+
+def _whole(folded: Folded) -> int:
+    return sum(weight for weight in folded.values() if weight > 0)
 
 
 def _tree(folded: Folded) -> _Box:
@@ -68,30 +106,38 @@ def _tree(folded: Folded) -> _Box:
     return root
 
 
-def _boxes(root: _Box, depth: int, x: float, width: float) -> Iterator[tuple[int, float, float, str, int]]:
-    """Yield depth, x, width, name and weight of each box wide enough to be seen; no recursion."""
-    waiting = [(root, depth, x, width)]
+def _boxes(folded: Folded, width: float) -> Iterator[_Drawn]:
+    """Yield each box wide enough to be seen in a picture of that width; no recursion."""
+    waiting: list[tuple[_Box, int, float, float]] = [(_tree(folded), 0, PAD, width - 2 * PAD)]
     while waiting:
-        parent, level, left, room = waiting.pop()
+        parent, depth, left, room = waiting.pop()
         for name, box in sorted(parent.inner.items()):
             wide = room * box.value / parent.value
             if wide >= MIN_WIDTH:
-                yield level, left, wide, name, box.value
-                waiting.append((box, level + 1, left, wide))
+                yield _Drawn(depth, left, wide, name, box.value)
+                waiting.append((box, depth + 1, left, wide))
             left += wide
 
 
-def _shape(depth: int, x: float, width: float, name: str, value: int, *, whole: int, unit: str) -> str:
-    y = TOP + depth * ROW
+def _height(boxes: Sequence[_Drawn], top: int) -> int:
+    return top + ROW * (1 + max((box.depth for box in boxes), default=0)) + PAD
+
+
+def _shapes(boxes: Sequence[_Drawn], top: int, whole: int, unit: str) -> str:
+    return "".join(_shape(box, top, whole, unit) for box in boxes)
+
+
+def _shape(box: _Drawn, top: int, whole: int, unit: str) -> str:
+    y = top + box.depth * ROW
     text = ""
-    if width >= MIN_TEXT:
-        room = int((width - 6) / CHARACTER)
-        shown = name if len(name) <= room else f"{name[: max(room - 2, 1)]}.."
-        text = f'<text x="{x + 3:.1f}" y="{y + 12.5:g}">{escape(shown)}</text>'
-    share = f"{escape(name)}: {value} {escape(unit)}, {100 * value / whole:.1f}%"
+    if box.width >= MIN_TEXT:
+        room = int((box.width - 6) / CHARACTER)
+        shown = box.name if len(box.name) <= room else f"{box.name[: max(room - 2, 1)]}.."
+        text = f'<text x="{box.x + 3:.1f}" y="{y + 12.5:g}">{escape(shown)}</text>'
+    share = f"{escape(box.name)}: {box.value} {escape(unit)}, {100 * box.value / whole:.1f}%"
     return (
-        f'<g><title>{share}</title><rect x="{x:.1f}" y="{y}" width="{max(width - 0.3, 0.1):.1f}"'
-        f' height="{ROW - 1}" fill="{_colour(name)}"/>{text}</g>\n'
+        f'<g><title>{share}</title><rect x="{box.x:.1f}" y="{y}" width="{max(box.width - 0.3, 0.1):.1f}"'
+        f' height="{ROW - 1}" fill="{_colour(box.name)}"/>{text}</g>\n'
     )
 
 

@@ -31,7 +31,7 @@ def print_tables(tables: Sequence[Table], style: str, stream: TextIO) -> None:
 
 def to_markdown(tables: Sequence[Table]) -> str:
     """Return the tables in GitHub's markdown, each below its heading."""
-    return "\n".join(f"{table.heading}:\n\n{markdown_table(*_texts(table))}" for table in tables)
+    return "\n".join(f"{table.heading}:\n\n{markdown_table(*texts(table))}" for table in tables)
 
 
 def to_csv(tables: Sequence[Table]) -> str:
@@ -50,10 +50,16 @@ def to_json(tables: Sequence[Table]) -> str:
     return json.dumps({table.name: _entries(table) for table in tables}, indent=2) + "\n"
 
 
+def texts(table: Table) -> tuple[list[str], list[list[str]]]:
+    """Return a table's headings and rows as they are printed."""
+    rows = [[_text(cell, name) for cell, name in zip(row, table.columns, strict=True)] for row in table.rows]
+    return list(table.columns), rows
+
+
 def _print_plain(tables: Sequence[Table], stream: TextIO) -> None:
     tty = stream.isatty()
     for number, table in enumerate(tables):
-        header, rows = _texts(table)
+        header, rows = texts(table)
         # What stacks and tasks are called is cut nowhere but on a terminal.
         widths = [max(map(len, column)) + 2 for column in zip(header, *rows, strict=True)]
         width = None if tty else max(PLAIN_WIDTH, sum(widths))
@@ -64,11 +70,6 @@ def _print_plain(tables: Sequence[Table], stream: TextIO) -> None:
 
 def _entries(table: Table) -> list[dict[str, Cell]]:
     return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-
-
-def _texts(table: Table) -> tuple[list[str], list[list[str]]]:
-    rows = [[_text(cell, name) for cell, name in zip(row, table.columns, strict=True)] for row in table.rows]
-    return list(table.columns), rows
 
 
 def _text(cell: Cell, column: str) -> str:

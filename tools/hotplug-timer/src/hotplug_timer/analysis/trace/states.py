@@ -6,6 +6,7 @@ cpuhp_exit. Callbacks nest: the one that stops the machine runs the dying CPU's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hotplug_timer.analysis.trace.events import Event, Handlers, readable
@@ -69,10 +70,13 @@ class States(Nested[_Callback]):
         """Return what takes the cpuhp events."""
         return {"cpuhp_enter": self._enter, "cpuhp_multi_enter": self._enter, "cpuhp_exit": self._exit}
 
+    def by_state(self) -> Mapping[tuple[int, str], SpentNested]:
+        """Return what each state took, by its step and callback."""
+        return self._left()
+
     def tables(self, top: int) -> tuple[Table, ...]:
         """Return the states and the CPUs by time, the longest first."""
-        entered = ((key, spent) for key, spent in self._states.items() if spent.times)
-        states = sorted(entered, key=lambda item: -item[1].own)[:top]
+        states = sorted(self._left().items(), key=lambda item: -item[1].own)[:top]
         cpus = sorted(self._cpus.items(), key=lambda item: -item[1].total)[:top]
         return (
             Table(
@@ -113,6 +117,10 @@ class States(Nested[_Callback]):
                 frozenset(),
             ),
         )
+
+    def _left(self) -> dict[tuple[int, str], _Spent]:
+        # One that was entered and never left took nobody knows how long.
+        return {state: spent for state, spent in self._states.items() if spent.times}
 
     def _enter(self, event: Event) -> None:
         words = event.info.split(None, 6)

@@ -1,0 +1,219 @@
+"""The report as a reader meets it: on a phone, in the dark, on paper, without a network, by ear."""
+
+import io
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from large_results import write_pair
+from PIL import Image
+from playwright.sync_api import Page
+from pypdf import PdfReader
+from reportpages import page_of
+from resultfiles import records, write
+
+from hotplug_timer.analysis.reader import read_files
+
+Open = Callable[..., Page]
+PHONE, DESK = 360, 1200
+SECTIONS = (
+    "To mind",
+    "Seconds",
+    "Every sample",
+    "What one transition costs the whole machine",
+    "Time per state",
+    "Off-CPU time",
+    "Host, kernels and blocks",
+    "Data to save",
+)
+#: Pixels of A4 (96 an inch) between the margins that the style sheet asks for.
+PAPER = round((210 - 2 * 12) / 25.4 * 96)
+WIDER = "elements => elements.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.trim())"
+#: Bytes of a picture that is fit to be in the documentation.
+MAX_PICTURE = 150_000
+schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
+
+
+@pytest.fixture(scope="session")
+def warned_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with warnings, long unbroken words and a variant that is slower."""
+    folder = tmp_path_factory.mktemp("warned")
+    long = "a" * 300
+    files = [
+        write(folder / "a", records("r1", "stock", [1.0, 1.1, 1.2, 1.3, 9.0], hostname=long, cmdline=long)),
+        write(folder / "b", records("r2", long, [2.0, 2.1, 2.2, 2.3, 2.4], hostname="<b>", minute=1)),
+    ]
+    page_of(read_files(files), folder)
+    return folder / "report.html"
+
+
+@pytest.fixture(scope="session")
+def demo_report(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the results that the README shows."""
+    folder = tmp_path_factory.mktemp("demo")
+    page_of(read_files(sorted((root / "docs/examples/demo").glob("*.jsonl"))), folder)
+    return folder / "report.html"
+
+
+def width_of(page: Page) -> int:
+    """Return how wide the page is, with what sticks out of its window."""
+    return int(page.evaluate("document.documentElement.scrollWidth"))
+
+
+@schemes
+@pytest.mark.parametrize("name", ["report", "warned_report"])
+@pytest.mark.parametrize("width", [320, PHONE, 768, DESK])
+def test_nothing_sticks_out_of_the_window(
+    open_page: Open, request: pytest.FixtureRequest, name: str, width: int, scheme: str
+) -> None:
+    page = open_page(request.getfixturevalue(name), width, scheme=scheme)
+    assert width_of(page) == width
+
+
+def test_a_wide_table_scrolls_in_its_own_box_with_the_keyboard(open_page: Open, report: Path) -> None:
+    page = open_page(report, PHONE)
+    box = page.get_by_role("group", name="Seconds of timed transitions")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle())
+
+
+@schemes
+@pytest.mark.parametrize("name", ["report", "warned_report"])
+@pytest.mark.parametrize("width", [PHONE, DESK])
+def test_axe_finds_nothing(
+    open_page: Open, request: pytest.FixtureRequest, name: str, width: int, scheme: str
+) -> None:
+    page = open_page(request.getfixturevalue(name), width, scheme=scheme)
+    found = Axe().run(page)
+    assert found.violations_count == 0, found.generate_report()
+
+
+def test_all_pictures_and_regions_have_names(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    session = page.context.new_cdp_session(page)
+    nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+    named = {"image", "img", "region", "group", "table", "link", "heading", "navigation"}
+    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
+    assert [role for role, name in found if role in named and not name.strip()] == []
+    pictures = [node for node in nodes if node["role"]["value"] in ("image", "img")]
+    assert len(pictures) == 7
+    assert all(len(node["description"]["value"]) > 40 for node in pictures)
+
+
+def test_the_keyboard_gets_past_the_head(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the result"
+    assert page.locator(".skip").bounding_box()["y"] >= 0  # type: ignore[index]
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#result")
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_who_wants_no_motion_gets_none(open_page: Open, report: Path, motion: str) -> None:
+    page = open_page(report)
+    page.emulate_media(reduced_motion="reduce" if motion == "reduce" else "no-preference")
+    behaviour = page.evaluate("getComputedStyle(document.documentElement).scrollBehavior")
+    assert behaviour == ("auto" if motion == "reduce" else "smooth")
+
+
+def mean_brightness(shot: bytes) -> float:
+    """Return the mean brightness of a screenshot, 0 to 255."""
+    with Image.open(io.BytesIO(shot)) as image:
+        histogram = image.convert("L").histogram()
+    return sum(value * count for value, count in enumerate(histogram)) / sum(histogram)
+
+
+def test_dark_is_dark_and_light_is_light_and_paper_is_light_in_both(open_page: Open, report: Path) -> None:
+    light, dark = (open_page(report, scheme=scheme) for scheme in ("light", "dark"))
+    assert mean_brightness(light.screenshot()) > 200
+    assert mean_brightness(dark.screenshot()) < 80
+    dark.emulate_media(media="print")
+    assert mean_brightness(dark.screenshot()) > 200
+
+
+@pytest.mark.parametrize("name", ["report", "warned_report"])
+def test_on_paper_nothing_is_clipped(open_page: Open, request: pytest.FixtureRequest, name: str) -> None:
+    page = open_page(request.getfixturevalue(name), PAPER)
+    page.emulate_media(media="print")
+    assert width_of(page) == PAPER
+    assert page.locator(".scroll, .card, figure, th, td").evaluate_all(WIDER) == []
+
+
+def test_printing_has_every_section_and_splits_no_picture(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    pdf = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True, format="A4")))
+    pages = [unicodedata.normalize("NFKC", " ".join(found.extract_text().split())) for found in pdf.pages]
+    text = " ".join(pages)
+    for section in SECTIONS[1:]:
+        assert section in text
+    assert "inside report.html, from which this was printed" in text
+    assert "On this page" not in text
+    # A heading, its picture's axis and the caption below are on one sheet.
+    assert any("smt=off" in sheet and "sample, in time order" in sheet for sheet in pages)
+    states = next(sheet for sheet in pages if "own seconds per transition" in sheet)
+    assert "takedown_cpu" in states
+    assert "The states with the longest own time" in states
+
+
+def test_links_save_files_of_the_right_names_and_contents(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    names = page.locator("a[download]").evaluate_all("links => links.map(link => link.download)")
+    assert names[:3] == ["comparison.csv", "summary.json", "results.jsonl"]
+    for name in names:
+        with page.expect_download() as download:
+            page.locator(f"a[download='{name}']").click()
+        assert download.value.suggested_filename == name
+        saved = download.value.path().read_bytes()
+        if name == "summary.json":
+            assert saved == report.with_name("summary.json").read_bytes()
+        assert saved
+
+
+def test_no_script_runs_even_if_one_got_in(open_page: Open, report: Path, tmp_path: Path) -> None:
+    """The policy is what holds if escaping ever should not."""
+    copy = tmp_path / "report.html"
+    text = report.read_text("utf-8")
+    copy.write_text(
+        text.replace("<h1>", '<script>document.title = "run"</script><h1 style="display: none">'), "utf-8"
+    )
+    page = open_page(report)
+    page.on("console", lambda message: None)
+    other = page.context.new_page()
+    refused: list[str] = []
+    other.on("console", lambda message: refused.append(message.text))
+    other.goto(copy.as_uri())
+    assert other.title() == page.title()
+    assert other.locator("h1").is_visible()
+    assert len(refused) == 2
+    assert all("Content Security Policy" in text for text in refused)
+
+
+def test_a_report_of_many_iterations_opens(open_page: Open, tmp_path: Path) -> None:
+    page_of(read_files(write_pair(tmp_path, 20_000)), tmp_path)
+    path = tmp_path / "report.html"
+    assert path.stat().st_size < 2_000_000
+    page = open_page(path, PHONE)
+    assert width_of(page) == PHONE
+    assert "too many to draw them all" in page.inner_text("figcaption")
+    assert "results.jsonl" in page.inner_text("#data ~ ul:last-of-type")
+
+
+@schemes
+@pytest.mark.parametrize("size", [(1000, 1350), (PHONE, 760)], ids=["desk", "phone"])
+def test_screenshots(
+    open_page: Open, demo_report: Path, screenshots: Path, size: tuple[int, int], scheme: str
+) -> None:
+    """The documentation shows some of them; see docs/development.md."""
+    page = open_page(demo_report, *size, scheme)
+    name = f"report-{'phone' if size[0] == PHONE else 'desk'}-{scheme}.png"
+    with Image.open(io.BytesIO(page.screenshot())) as image:
+        assert image.size == size
+        # Not one colour: something was drawn.
+        assert len(image.convert("RGB").getcolors(maxcolors=1 << 24) or []) > 50
+        image.convert("RGB").quantize(128).save(screenshots / name, optimize=True)
+    assert (screenshots / name).stat().st_size < MAX_PICTURE

@@ -1,0 +1,105 @@
+"""A guest that runs one script instead of an init system, on its console.
+
+With hundreds of CPUs on a few of the host's, systemd and SSH take longer than what is to be measured,
+and the switches wait for them: each time a CPU goes idle, the emulator stops all others.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from labtools import Lab
+
+from lpar_lab import arch, rootfs
+from lpar_lab.guest import qemu, ssh
+from lpar_lab.paths import Paths
+
+ARCHIVE = "validation.pyz"
+ENDED = "the script ended with "
+SETUP = (
+    "mount -t proc proc /proc",
+    "mount -t sysfs sysfs /sys",
+    "mount -t tmpfs tmpfs /run",
+    "tar -C /run -xf /dev/vdb",
+    "echo",  # the kernel's last line on the console has no end
+)
+
+
+def command_line(architecture: arch.Arch, script: Sequence[str], extra: str) -> str:
+    """Return a kernel command line whose init runs `script` (name and options) and says how it ended."""
+    steps = [*SETUP, f"python3 /run/{ARCHIVE} {shlex.join(script)}", f"echo {ENDED}$?", "exec sleep infinity"]
+    return f'{qemu.kernel_command_line(architecture, extra)} init=/bin/sh -- -c "{"; ".join(steps)}"'
+
+
+def memory(cpus: int) -> int:
+    """MiB for `cpus` CPUs and one process."""
+    return -(-(1024 + 5 * cpus) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
+
+
+def packed(archive: bytes) -> bytes:
+    """A tar file for the guest's second disk with the scripts in it."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        info = tarfile.TarInfo(ARCHIVE)
+        info.size = len(archive)
+        tar.addfile(info, io.BytesIO(archive))
+    return buffer.getvalue()
+
+
+@contextmanager
+def machine(
+    lab: Lab, kernel: Path, shape: tuple[int, int], script: Sequence[str], *, archive: bytes, extra: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Boot `kernel` (its artifact.json) ; give a process that writes what its console gets.
+
+    `shape` is cores and threads of each. `script` is what to run: name and options.
+    The process ends with the guest, and the guest with this context.
+    """
+    facts = json.loads(kernel.read_text())
+    architecture = arch.by_name(facts["arch"])
+    cores, threads = shape
+    folder = Path(tempfile.mkdtemp(prefix="bare-", dir=lab.folder))
+    disk = rootfs.find(architecture, Paths.from_environment())
+    assert disk, "no base disk: lpar-lab build-rootfs"
+    backing = ["-F", "raw", "-b", str(disk.image)]
+    overlay = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(folder / qemu.OVERLAY)]
+    subprocess.run(overlay, check=True, timeout=60)
+    (folder / qemu.SEED).write_bytes(packed(archive))
+    guest = qemu.Machine(
+        name="bare",
+        arch=architecture,
+        cores=cores,
+        threads=threads,
+        memory=memory(cores * threads),
+        accel="tcg",
+        ssh_port=ssh.choose_port(None),
+        kernel=Path(facts["image"]),
+        command_line=command_line(architecture, script, extra),
+    )
+    console = folder / qemu.CONSOLE_LOG
+    console.touch()
+    # Whatever ends pytest ends the guest.
+    words = ["setpriv", "--pdeathsig", "KILL", *qemu.command(guest)]
+    with (
+        subprocess.Popen(words, cwd=folder, stdin=subprocess.DEVNULL) as emulator,
+        subprocess.Popen(
+            ["tail", "--lines=+1", "--follow", f"--pid={emulator.pid}", console],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        ) as output,
+    ):
+        try:
+            yield output
+        finally:
+            emulator.kill()
+            output.kill()
