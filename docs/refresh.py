@@ -24,7 +24,7 @@ from hotplug_timer.manual.command import manual_text
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = (ROOT / "docs/predict.md",)
+PAGES = (ROOT / "docs/hotplug-timer.md", ROOT / "docs/predict.md", ROOT / "docs/tracing.md")
 EXAMPLE = ROOT / "docs/examples/demo"
 CLI = ROOT / "docs/cli.md"
 BASELINE = "stock"
@@ -32,6 +32,11 @@ BEGIN = "<!-- what make demo printed; written by make readme -->"
 END = "<!-- end of what make demo printed -->"
 OUTPUT = re.compile(
     r"^(<!-- output of: hotplug-timer (?P<arguments>[^\n]+) -->\n).*?^(?P<end><!-- end of output -->)$",
+    re.MULTILINE | re.DOTALL,
+)
+#: What was printed elsewhere, by docs/record.py, and is kept in a file.
+CAPTURED = re.compile(
+    r"^(<!-- captured: (?P<file>[^\n]+) -->\n).*?^(?P<end><!-- end of captured -->)$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -105,7 +110,7 @@ def block(files: Sequence[Path]) -> str:
 
 
 def with_outputs(text: str) -> str:
-    """Return a page with what each of its commands prints, notes and warnings included."""
+    """Return a page with what each of its commands prints, notes and warnings included, or has printed."""
 
     def run(match: re.Match[str]) -> str:
         words = [name for word in shlex.split(match["arguments"]) for name in _expanded(word)]
@@ -114,7 +119,16 @@ def with_outputs(text: str) -> str:
             f"{match[1]}\n```console\n$ hotplug-timer {match['arguments']}\n{printed}\n```\n\n{match['end']}"
         )
 
-    return OUTPUT.sub(run, text)
+    def show(match: re.Match[str]) -> str:
+        try:
+            printed = (ROOT / match["file"]).read_text("utf-8").rstrip()
+        except OSError as error:
+            raise ToolError(
+                f"{match['file']}: {error.strerror}", "run docs/record.py", ExitCode.INPUT
+            ) from error
+        return f"{match[1]}\n```console\n{printed}\n```\n\n{match['end']}"
+
+    return CAPTURED.sub(show, OUTPUT.sub(run, text))
 
 
 def _expanded(word: str) -> list[str]:

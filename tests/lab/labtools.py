@@ -108,6 +108,12 @@ class Lab:
         crash = 'nohup sh -c "sleep 1; echo c > /proc/sysrq-trigger" > /dev/null 2>&1 &'
         self.must("ssh", guest, "--", crash, timeout=120)
 
+    def install_timer(self, guest: str, folder: Path) -> None:
+        """Put the copy of the timer that travels into a guest, as hotplug-timer.pyz; made in `folder`."""
+        bundle = folder / "hotplug-timer.pyz"
+        subprocess.run([BIN / "hotplug-timer", "bundle", "-o", bundle], check=True, capture_output=True)
+        self.must("ssh", guest, "--", "cat > hotplug-timer.pyz", stdin=bundle.read_bytes())
+
     def kill_qemu(self, guest: str) -> None:
         """End a guest's QEMU as the out-of-memory killer would."""
         pid = self.qemu(guest)

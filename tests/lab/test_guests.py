@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labtools import BIN, Lab, wait_for
+from labtools import Lab, wait_for
 
 from hotplug_timer.analysis.reader import Run, read_files
 from hotplug_timer.errors import ExitCode
@@ -29,9 +29,7 @@ def guests(lab: Lab) -> Iterator[None]:
 
 def switch(lab: Lab, guest: str, folder: Path, *options: str) -> Run:
     """Time SMT off and on in a guest with the copy of the timer that travels; return the checked result."""
-    bundle = folder / "hotplug-timer.pyz"
-    subprocess.run([BIN / "hotplug-timer", "bundle", "-o", bundle], check=True, capture_output=True)
-    lab.must("ssh", guest, "--", "cat > hotplug-timer.pyz", stdin=bundle.read_bytes())
+    lab.install_timer(guest, folder)
     command = "python3 hotplug-timer.pyz run smt=off smt=on --label here --iterations 2 --settle 0"
     lab.must("ssh", guest, "--", *command.split(), *options, "--output", "result.jsonl", timeout=300)
     result = folder / "result.jsonl"

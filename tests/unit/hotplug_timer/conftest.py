@@ -15,8 +15,8 @@ from hotplug_timer.target.plan import Settings
 from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
 
-# For hours instead of a moment: see docs/development.md.
-hypothesis.settings.register_profile("fuzz", max_examples=1_000_000, deadline=None, database=None)
+# A round of tests/fuzz.py.
+hypothesis.settings.register_profile("fuzz", max_examples=5_000, deadline=None, database=None)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hotplug_timer"
 

@@ -1,12 +1,14 @@
 """Whatever is in a file or a kernel's text: an answer or one clear refusal, and nothing raw on a terminal.
 
-Runs for a moment with the other tests; for hours with the profile "fuzz", see docs/development.md.
+Runs for a moment with the other tests; for hours with tests/fuzz.py, which takes what begins with test_any.
 """
 
+import gzip
 import io
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +23,18 @@ from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.predict.timings import read_timings
 from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.analysis.report.page import render_page
+from hotplug_timer.analysis.trace.command import analyse
+from hotplug_timer.analysis.trace.flame import to_folded, to_svg
+from hotplug_timer.analysis.trace.render import print_tables
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target import bulktrace, counters, cpulist, cycle, hostinfo, results
+from hotplug_timer.target.hooks import parse_hook
 from hotplug_timer.target.text import printable
+from hotplug_timer.target.tracing import MODES, parse_losses
+from lpar_lab.debian import parse_indextargets
+from lpar_lab.kernel import config, series
 
+TRACES = Path(__file__).parents[2] / "golden/hotplug_timer/trace"
 STYLES = ("table", "markdown", "csv", "json", "junit")
 #: What no output may hold: control characters but the line end, and what turns the reading direction.
 RAW = re.compile("[\\x00-\\x09\\x0b-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
@@ -133,6 +143,47 @@ def test_hostile_text_is_text_in_a_report(tmp_path: Path, text: str) -> None:
     page.encode()
 
 
+def _trace_lines() -> list[bytes]:
+    texts = [path.read_bytes() for path in sorted(TRACES.glob("*.txt"))]
+    return [line for text in texts for line in text.splitlines(keepends=True)] + [
+        b"cpuhp/3;kthread;smpboot_thread_fn;schedule 5\n",
+        b"a;[Missed Kernel Stack] 5\n",
+        b"CPU:3 [12 EVENTS DROPPED]\n",
+        gzip.compress(b"cpus=1\n"),
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(_trace_lines()), st.integers(0, 80), st.binary(max_size=8)), max_size=40
+    ),
+    st.sampled_from([None, *MODES]),
+    st.booleans(),
+)
+@in_one_folder
+def test_any_trace(
+    tmp_path: Path, lines: list[tuple[bytes, int, bytes]], mode: str | None, folded: bool
+) -> None:
+    """Lines of real traces, one after the other or with bytes put into them."""
+    parts = [b"a;f 5\n"] if folded else []
+    parts += [line[:at] + instead + line[at + len(instead) :] for line, at, instead in lines]
+    path = tmp_path / "trace"
+    path.write_bytes(b"".join(parts))
+    stream = io.StringIO()
+    try:
+        analysis = analyse([path], mode, stream)
+    except ToolError as error:
+        assert error.code == ExitCode.INPUT
+        return
+    render.print_lines("note", analysis.notices(), stream)
+    for style in ("table", "markdown", "csv", "json"):
+        print_tables(analysis.tables(5), style, stream)
+    stream.write(to_folded(analysis.folded()))
+    assert not RAW.search(stream.getvalue())
+    assert "nan" not in re.sub(">[^<]*<", "", to_svg(analysis.folded(), analysis.title, analysis.unit))
+    assert all(weight >= 0 for weight in analysis.folded().values())
+
+
 @given(TEXTS)
 def test_printable_text_is_printable_and_otherwise_itself(text: str) -> None:
     shown = printable(text)
@@ -159,6 +210,14 @@ def _timings(tmp_path: Path) -> Callable[[str], object]:
         return read_timings(path)
 
     return read
+
+
+def name_of(parse: Any) -> str:
+    """A parser's name, with its module's where that tells more."""
+    if isinstance(parse, partial):
+        parse = parse.func
+    name: str = parse.__name__.strip("_")
+    return name if name != "parse" else f"{parse.__module__.rpartition('.')[2]}.{name}"
 
 
 KERNEL_TEXT = st.one_of(
@@ -189,10 +248,15 @@ KERNEL_TEXT = st.one_of(
         bulktrace.parse_trace,
         hostinfo.cpu_model,
         cycle.parse_operation,
+        parse_losses,
+        partial(parse_hook, "--prepare"),
+        config.parse,
+        series.parse,
+        parse_indextargets,
         _previous,
         _timings,
     ],
-    ids=lambda parse: parse.__name__.strip("_"),
+    ids=name_of,
 )
 @given(text=KERNEL_TEXT)
 @example(text="0-99999999999999")

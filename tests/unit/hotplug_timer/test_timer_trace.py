@@ -1,5 +1,7 @@
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -14,13 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotplug_timer import cli
+from hotplug_timer.analysis.trace.blocked import is_idle, thread_kind
 from hotplug_timer.analysis.trace.command import ANALYSES, find_mode, read
+from hotplug_timer.analysis.trace.command import analyse as analyse_files
 from hotplug_timer.analysis.trace.events import Event, frames, readable, scan
 from hotplug_timer.analysis.trace.flame import _colour, to_folded, to_svg
 from hotplug_timer.analysis.trace.model import Analysis, Folded
-from hotplug_timer.analysis.trace.offcpu import OffCpu, is_idle, thread_kind
+from hotplug_timer.analysis.trace.offcpu import OffCpu
 from hotplug_timer.analysis.trace.render import to_csv, to_json, to_markdown
-from hotplug_timer.analysis.trace.source import MAGIC
+from hotplug_timer.analysis.trace.source import MAGIC, MAX_LINE
 from hotplug_timer.analysis.trace.states import States
 from hotplug_timer.errors import ExitCode, ToolError
 
@@ -190,11 +194,39 @@ def test_own_time_is_without_that_of_states_inside() -> None:
         + event(10_000_000, "cpuhp_exit", " cpu: 0003  state:  93 step:  93 ret: -16"),
     )
     assert rows(analysis) == [
-        (93, "takedown_cpu", 1, 0.008, 0.01, 0.01, 3, 1),
-        (90, "sched_cpu_dying", 1, 0.002, 0.002, 0.002, 3, 0),
+        (93, "takedown_cpu", 1, 0.008, 0.01, 0.01, 0.01, 3, 1),
+        (90, "sched_cpu_dying", 1, 0.002, 0.002, 0.002, 0.002, 3, 0),
     ]
     assert rows(analysis, 1) == [(3, 1, 0.01, 0.01)]
     assert analysis.folded() == {("takedown_cpu",): 8000, ("takedown_cpu", "sched_cpu_dying"): 2000}
+
+
+def test_a_state_that_cpus_share_takes_its_time_once_by_the_clock() -> None:
+    """CPUs that go together wait in one rendezvous: the first begins, the last ends."""
+    events = [(0, 1, True), (2, 2, True), (5, 2, False), (9, 1, False), (20, 3, True), (21, 3, False)]
+    text = "".join(
+        tracefiles.line(
+            "t-1",
+            0,
+            ms * 1_000_000,
+            "cpuhp_enter" if enters else "cpuhp_exit",
+            f"cpu: {cpu:04d} target: 0 step: 93 (takedown_cpu)"
+            if enters
+            else f" cpu: {cpu:04d}  state: 93 step: 93 ret: 0",
+        )
+        for ms, cpu, enters in events
+    )
+    assert rows(analyse("states", text)) == [(93, "takedown_cpu", 3, 0.013, 0.013, 0.010, 0.009, 1, 0)]
+
+
+def test_a_state_never_left_has_no_row_and_holds_up_no_clock() -> None:
+    def event(ms: int, name: str, info: str) -> str:
+        return tracefiles.line("t-1", 0, ms * 1_000_000, name, info)
+
+    begun = event(0, "cpuhp_enter", "cpu: 0001 target: 0 step: 93 (takedown_cpu)")
+    ended = event(7, "cpuhp_exit", " cpu: 0001  state: 93 step: 93 ret: 0")
+    assert rows(analyse("states", begun)) == []
+    assert rows(analyse("states", begun, begun + ended))[0][5] == 0.007
 
 
 @given(
@@ -216,6 +248,7 @@ def test_own_times_add_up_to_the_cpus_times(steps: list[tuple[bool, int, int, in
     analysis.end_file()
     own, total = (sum(float(str(row[at])) for row in rows(analysis)) for at in (3, 4))
     assert own <= total + 1e-9
+    assert all(0 <= float(str(row[5])) <= ns / 1e9 for row in rows(analysis))
     # What was entered and never left has no time of its own, so the rest may be inside of it.
     assert sum(float(str(row[2])) for row in rows(analysis, 1)) <= own + 1e-9
 
@@ -248,6 +281,48 @@ def test_blocked_time_is_by_thread_and_stack_and_runnable_time_is_none() -> None
         "0.080 s in which threads had nothing to do are left out",
         "1 waits did not end in the trace and are left out",
     )
+
+
+def wait(name: str, at: int, *functions: str, state: str = "D", took: int = 1_000_000) -> str:
+    """Return a thread's wait of TOOK ns in these functions, the innermost first."""
+    idle = "swapper/0-0"
+    return (
+        switch(f"{name}-41", state, idle, at)
+        + stack(f"{name}-41", at + 100, "__schedule", *functions)
+        + switch(idle, "R", f"{name}-41", at + took)
+    )
+
+
+def test_a_wait_for_another_thread_of_the_switch_is_in_a_table_of_its_own() -> None:
+    text = (
+        wait("ppc64_cpu", 0, "schedule", "__flush_work", "work_on_cpu_key", took=9_000_000)
+        + wait(
+            "kworker/0:1", 10_000_000, "schedule", "wait_for_completion", "cpuhp_kick_ap_work", "_cpu_down"
+        )
+        + wait(
+            "kworker/0:1", 20_000_000, "schedule", "percpu_rwsem_wait", "cpus_read_lock", "vmstat_shepherd"
+        )
+        + wait("cpuhp/7", 30_000_000, "schedule", "synchronize_rcu_normal", "sched_cpu_deactivate")
+    )
+    analysis = analyse("offcpu", text)
+    assert [row[2] for row in rows(analysis)] == [100.0]
+    assert [row[-1] for row in rows(analysis)] == ["synchronize_rcu_normal < sched_cpu_deactivate"]
+    assert [str(row[-1]).partition(" ")[0] for row in rows(analysis, 1)] == [
+        "__flush_work",
+        "cpuhp_kick_ap_work",
+        "percpu_rwsem_wait",
+    ]
+    assert len(analysis.folded()) == 4
+
+
+def test_a_worker_that_was_made_and_has_not_begun_has_nothing_to_do() -> None:
+    begun = wait("kworker/1:2", 0, "schedule", "schedule_preempt_disabled", "kthread", "start_kernel_thread")
+    made = wait(
+        "kworker/1:2", 5_000_000, "schedule", "wait_for_completion_killable", "__kthread_create_on_node"
+    )
+    analysis = analyse("offcpu", begun + made)
+    assert [row[-1] for row in rows(analysis)] == ["__kthread_create_on_node"]
+    assert analysis.notices() == ("0.001 s in which threads had nothing to do are left out",)
 
 
 def test_threads_without_stacks_are_left_out_where_others_have_them() -> None:
@@ -303,6 +378,105 @@ def test_threads_of_all_cpus_are_one() -> None:
     assert not is_idle(("kthread", "worker_thread", "process_one_work", "schedule"))
 
 
+# Folded stacks
+
+
+OFFCPUTIME = """\
+swapper/3;start_secondary;cpu_startup_entry;do_idle;schedule_idle;__schedule;finish_task_switch.isra.0 9
+cpuhp/5;ret_from_kernel_thread;kthread;smpboot_thread_fn;schedule;__schedule;finish_task_switch.isra.0 70
+cpuhp/5;kthread;smpboot_thread_fn;cpuhp_thread_fun;sched_cpu_deactivate;synchronize_rcu_normal;\
+__wait_rcu_gp;schedule_timeout;schedule;__schedule;finish_task_switch.isra.0 3000
+cpuhp/6;kthread;smpboot_thread_fn;cpuhp_thread_fun;sched_cpu_deactivate;synchronize_rcu_normal;\
+__wait_rcu_gp;schedule_timeout;schedule;__schedule;finish_task_switch.isra.0 1000
+ppc64_cpu;ksys_write;work_on_cpu_key;__flush_work;schedule;__schedule;finish_task_switch.isra.0 5000
+sshd;[Missed Kernel Stack] 1000
+"""
+
+
+def fold(path: Path, *texts: str) -> tuple[Analysis, str]:
+    """Analyse folded stacks, each text a file; returns what was noted on the way as well."""
+    files = []
+    for number, text in enumerate(texts):
+        files.append(path / f"{number}.folded")
+        files[-1].write_text(text)
+    stream = io.StringIO()
+    return analyse_files(files, None, stream), stream.getvalue()
+
+
+def test_folded_stacks_of_offcputime_are_read(tmp_path: Path) -> None:
+    analysis, noted = fold(tmp_path, OFFCPUTIME)
+    causes, handed_on = analysis.tables(20)
+    assert causes.columns == ("thread", "blocked (s)", "share (%)", "stack")
+    where = "synchronize_rcu_normal < sched_cpu_deactivate < cpuhp_thread_fun < smpboot_thread_fn < kthread"
+    assert causes.rows == (("cpuhp/N", 0.004, 80.0, where), ("sshd", 0.001, 20.0, "[Missed Kernel Stack]"))
+    assert handed_on.rows == (("ppc64_cpu", 0.005, 100.0, "__flush_work < work_on_cpu_key < ksys_write"),)
+    assert analysis.notices() == (
+        "0.000 s in which threads had nothing to do are left out",
+        "0.001 s are of stacks that were not stored: record again with a larger --stack-storage-size",
+    )
+    assert noted == ""
+
+
+def test_folded_stacks_add_up_over_files_and_odd_lines_are_told(tmp_path: Path) -> None:
+    analysis, noted = fold(tmp_path, "a;f 5\n\nwhat is this\na;f -5\n", "a;f 6\nb;f 7")
+    assert analysis.folded() == {("a", "f"): 11}
+    assert "0.folded:3: not a folded stack; 2 such left out" in noted
+    assert "1.folded: the last line is cut short and was left out" in noted
+
+
+def test_the_rest_of_a_line_that_is_too_long_is_no_stack(tmp_path: Path) -> None:
+    analysis, noted = fold(tmp_path, f"a;f 5\n{'x' * MAX_LINE}b;f 7\n")
+    assert analysis.folded() == {("a", "f"): 5}
+    assert "not a folded stack; 1 such left out" in noted
+
+
+def test_traces_and_folded_stacks_do_not_mix(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="none of its 1 lines is a folded stack") as caught:
+        fold(tmp_path, "a;f 5\n", switch("a-1", "D", "b-2", 1000))
+    assert caught.value.code == ExitCode.INPUT
+    with pytest.raises(ToolError, match="none of its 0 events is one of mode offcpu"):
+        fold(tmp_path, switch("a-1", "D", "b-2", 1000), "a;f 5\n")
+
+
+def test_what_trace_writes_folded_it_reads_the_same(golden: Path, tmp_path: Path) -> None:
+    whole = analyse_files([golden / "trace/ppc64le-offcpu.txt"], None, io.StringIO())
+    again, _ = fold(tmp_path, to_folded(whole.folded()))
+    assert again.folded() == whole.folded()
+    assert [len(table.rows) for table in again.tables(9)] == [len(table.rows) for table in whole.tables(9)]
+
+
+# The run that docs/hotplug-timer.md tells of
+
+
+def recorded(root: Path, variant: str, mode: str) -> Analysis:
+    return analyse_files(
+        [root / f"docs/examples/switch/{variant}.smt=off.{mode}.txt.xz"], None, io.StringIO()
+    )
+
+
+def test_the_documented_stock_switch_waits_most_in_the_scheduler_and_in_cpuidle(root: Path) -> None:
+    tops = [str(row[-1]).split(" < ")[:3] for row in rows(recorded(root, "stock", "offcpu"))[:2]]
+    assert sorted(top[1:] for top in tops) == [
+        ["cpuidle_pause_and_lock", "pseries_cpuidle_cpu_dead"],
+        ["sched_cpu_deactivate", "cpuhp_invoke_callback"],
+    ]
+    frames_of_patched = {name for stack in recorded(root, "patched", "offcpu").folded() for name in stack}
+    assert not {"cpuidle_pause_and_lock", "sched_cpu_deactivate"} & frames_of_patched
+
+
+def test_the_documented_switches_take_14_cpus_each_by_itself_or_together(root: Path) -> None:
+    calls = {
+        variant: {row[0]: row[1] for row in rows(recorded(root, variant, "counts"))}
+        for variant in ("stock", "patched")
+    }
+    assert [calls["stock"][what] for what in ("rendezvous", "domain rebuilds")] == [14, 14]
+    assert [calls["patched"][what] for what in ("rendezvous", "domain rebuilds")] == [1, 1]
+    takedown = next(row for row in rows(recorded(root, "patched", "states")) if row[1] == "takedown_cpu")
+    _, _, times, _, total, clock, *_ = takedown
+    assert times == 14
+    assert float(str(clock)) < float(str(total)) / 10
+
+
 # Counts and graph
 
 
@@ -321,8 +495,9 @@ def test_counts_are_per_transition_and_by_caller() -> None:
     assert totals["grace-period waits"] == (6, 3.0)
     assert totals["rendezvous"] == (1, 0.5)
     assert totals["IPI calls"] == (4, 2.0)
-    assert rows(analysis, 1)[:2] == [
+    assert rows(analysis, 1) == [
         ("grace-period waits", "synchronize_rcu", "sched_cpu_deactivate", 6, 3.0),
+        ("rendezvous", "stop_machine_cpuslocked", "takedown_cpu", 1, 0.5),
         ("IPI calls", "f", "generic_exec_single", 4, 2.0),
     ]
     assert analysis.folded()["sched_cpu_deactivate", "synchronize_rcu"] == 6
@@ -522,6 +697,20 @@ def test_a_trace_dat_is_read_through_trace_cmd(
     )
     assert cli.main(["trace", "--mode", "states", "--", str(path)]) == ExitCode.OK
     assert "sched_cpu_deactivate" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_text_is_read(
+    compress: Callable[[bytes], bytes], golden: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (golden / "trace/all-modes.txt").read_bytes()
+    path = tmp_path / "t.txt.gz"
+    path.write_bytes(compress(whole))
+    assert cli.main(["trace", "--mode", "states", str(path)]) == ExitCode.OK
+    assert "sched_cpu_deactivate" in capsys.readouterr().out
+    path.write_bytes(compress(whole)[:-20])
+    assert cli.main(["trace", "--mode", "states", str(path)]) == ExitCode.INPUT
+    assert "cannot read" in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_trace_dat_that_trace_cmd_refuses_is_said(

@@ -96,15 +96,15 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
             say(f"{mode} {value} {times[-1]:.3f} s")
     for value, times in seconds.items():
         facts: dict[str, object] = {"mode": mode, "to": value}
-        waiting = Reader()
-        if reader:
+        waiting = Reader() if reader else None
+        if waiting:
             waiting.start()
             time.sleep(0.1)
         calls = Calls(*COSTS)
         counted = round(path(value), 4)
         facts.update(counts=calls.counts(), seconds=times or [counted])
         calls.stop()
-        if reader:
+        if waiting:
             waiting.stop()
             facts.update(reader_wait=round(waiting.longest, 4), reader_calls=waiting.calls)
         record("speed", **facts)

@@ -59,7 +59,8 @@ TRACE_DESCRIPTION = """\
 Say what traces of `run --trace` hold, each of one transition. By mode: how often a transition waits for grace
 periods, stops the machine, rebuilds domains and sends IPIs, and who calls (counts); time per cpuhp state and
 per CPU (states); blocked time by kernel stack (offcpu); time per function of one CPU's switch (graph).
-FILE is a trace.dat, read through trace-cmd, or the text that `trace-cmd report -t -O parent` prints.
+FILE is a trace.dat, read through trace-cmd, or the text that `trace-cmd report -t -O parent` prints, as it is
+or compressed (gzip, xz); or folded stacks of blocked time, as bcc's `offcputime -f` prints them.
 A trace that lost events is refused.
 """
 TRACE_EPILOG = """\
@@ -68,6 +69,8 @@ examples:
   # where the time goes that nothing runs in; all stacks for other tools, and a picture
   hotplug-timer trace stock.smt=off.offcpu.dat --top 5 --folded stock.folded --svg stock.svg
   hotplug-timer trace stock.*.counts.dat --format json
+  # of another tool: offcputime-bpfcc -K -f --state 2 120 > switch.folded
+  hotplug-timer trace switch.folded
 """
 REPORT_DESCRIPTION = """\
 Write report.html, one file that needs no other and no network, and summary.json into a directory. In it are

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from hotplug_timer.analysis import drawing
 from hotplug_timer.analysis.report.text import short_seconds
-from hotplug_timer.analysis.trace.nested import Spent
+from hotplug_timer.analysis.trace.nested import SpentNested
 
 #: A state by its step and callback.
 State = tuple[int, str]
@@ -31,7 +31,7 @@ class Times:
 
     label: str
     transitions: int
-    spent: Mapping[State, Spent]
+    spent: Mapping[State, SpentNested]
 
     def own_s(self, state: State) -> float | None:
         """Return the state's own seconds per transition; None when it did not run."""
@@ -100,7 +100,7 @@ def _cells(one: Times, state: State) -> list[str]:
     found = one.spent.get(state)
     if found is None:
         return ["-", "-", "-"]
-    calls = found.calls / one.transitions
+    calls = found.times / one.transitions
     return [
         _text(one.own_s(state)),
         f"{calls:g}" if calls == int(calls) else f"{calls:.1f}",

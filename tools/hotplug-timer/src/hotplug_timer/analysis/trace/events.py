@@ -102,8 +102,13 @@ def scan(lines: Iterable[bytes], handlers: Handlers, where: str) -> Scan:
 def frames(stack: bytes) -> tuple[str, ...]:
     """Return the functions of a kernel stack, the outermost first, without what the compiler adds."""
     names = [line[3:].partition(b" (")[0].strip() for line in stack.splitlines()]
+    return plain_frames(reversed(names))
+
+
+def plain_frames(names: Iterable[bytes]) -> tuple[str, ...]:
+    """Return the functions of a stack, the outermost first, as `frames` does."""
     found: list[str] = []
-    for name in reversed(names):
+    for name in names:
         plain = COPY.sub(b"", name)
         # "f" that calls "f.part.0" is one function, cut in two by the compiler.
         if plain and not (found and plain != name and found[-1] == readable(plain)):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from hotplug_timer.analysis.trace.blocked import thread_kind
 from hotplug_timer.analysis.trace.events import Event, Handlers, readable
 from hotplug_timer.analysis.trace.model import Table
-from hotplug_timer.analysis.trace.nested import Nested, Span, Spent
-from hotplug_timer.analysis.trace.offcpu import thread_kind
+from hotplug_timer.analysis.trace.nested import Nested, Span, SpentNested
 
 #: A call without calls inside says how long it took: "      0.512 us   |    mutex_lock();"
 LEAF = re.compile(rb"[^|]*?(\d+)\.(\d{3}) us *\| *(.*?)\(\);")
@@ -23,7 +23,7 @@ class Graph(Nested[Span]):
     spans = "calls"
     title = "Function graph of the threads that switch one CPU"
 
-    _functions: dict[str, Spent] = field(default_factory=dict)
+    _functions: dict[str, SpentNested] = field(default_factory=dict)
 
     def handlers(self) -> Handlers:
         """Return what takes the events of the function graph."""
@@ -33,7 +33,7 @@ class Graph(Nested[Span]):
         """Return functions by their own time."""
         found = sorted(self._functions.items(), key=lambda item: -item[1].own)[:top]
         rows = tuple(
-            (name, spent.calls, spent.own / 1e9, spent.total / 1e9, spent.longest / 1e9)
+            (name, spent.times, spent.own / 1e9, spent.total / 1e9, spent.longest / 1e9)
             for name, spent in found
         )
         return (
@@ -64,4 +64,4 @@ class Graph(Nested[Span]):
     def _take(self, event: Event, call: Span, took: int) -> None:
         outer = self._open.get(event.pid, [])
         own = self._close(call, outer, took, below=(thread_kind(readable(event.task)),))
-        self._functions.setdefault(call.function, Spent()).add(took, own)
+        self._functions.setdefault(call.function, SpentNested()).add_nested(took, own)

@@ -13,6 +13,27 @@ Cell = str | int | float
 Folded = dict[tuple[str, ...], int]
 
 
+@dataclass
+class Spent:
+    """Times in ns of what happened several times."""
+
+    times: int = 0
+    total: int = 0
+    longest: int = 0
+
+    def add(self, took: int) -> None:
+        """Take one more."""
+        self.times += 1
+        self.total += took
+        self.longest = max(self.longest, took)
+
+    def merge(self, other: Spent) -> None:
+        """Take all of the other."""
+        self.times += other.times
+        self.total += other.total
+        self.longest = max(self.longest, other.longest)
+
+
 @dataclass(frozen=True)
 class Table:
     """One table, its most important row first; columns named in WORDS hold text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
-from hotplug_timer.analysis.trace.model import Analysis, Folded
+from hotplug_timer.analysis.trace.model import Analysis, Folded, Spent
 
 
 @dataclass
@@ -17,20 +17,15 @@ class Span:
 
 
 @dataclass
-class Spent:
+class SpentNested(Spent):
     """Times in ns of what ran several times; `own` is without what ran inside."""
 
-    calls: int = 0
-    total: int = 0
     own: int = 0
-    longest: int = 0
 
-    def add(self, took: int, own: int) -> None:
+    def add_nested(self, took: int, own: int) -> None:
         """Take one more."""
-        self.calls += 1
-        self.total += took
+        self.add(took)
         self.own += own
-        self.longest = max(self.longest, took)
 
 
 S = TypeVar("S", bound=Span)

@@ -16,11 +16,17 @@ from hotplug_timer.analysis.trace.model import Cell, Table
 
 
 def print_tables(tables: Sequence[Table], style: str, stream: TextIO) -> None:
-    """Print tables as "table", "markdown", "csv" or "json"; the latter two have numbers unrounded."""
+    """Print tables as "table", "markdown", "csv" or "json".
+
+    The latter two have numbers unrounded; the others leave out what is empty below the first table.
+    """
+    filled = [table for number, table in enumerate(tables) if table.rows or not number]
     if style == "table":
-        _print_plain(tables, stream)
+        _print_plain(filled, stream)
+    elif style == "markdown":
+        stream.write(to_markdown(filled))
     else:
-        stream.write({"markdown": to_markdown, "csv": to_csv, "json": to_json}[style](tables))
+        stream.write({"csv": to_csv, "json": to_json}[style](tables))
 
 
 def to_markdown(tables: Sequence[Table]) -> str:

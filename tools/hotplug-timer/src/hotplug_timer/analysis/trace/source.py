@@ -1,24 +1,38 @@
-"""The lines of a trace: a text file as it is, a trace.dat through `trace-cmd report`."""
+"""The lines of a trace: a text file as it is or compressed, a trace.dat through `trace-cmd report`."""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
+import lzma
 import shutil
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from hotplug_timer.errors import ExitCode, ToolError
 
 #: How a trace.dat begins.
 MAGIC = b"\x17\x08\x44tracing"
+#: How compressed text begins.
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 #: No line of a trace is as long: what has no line ends must not fill the memory.
 MAX_LINE = 1 << 16
 #: Times in full, and who called a traced function.
 REPORT = ("report", "-t", "-O", "parent")
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file is a trace.dat; not so when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -29,13 +43,15 @@ def open_lines(path: Path, *, whole: bool = True) -> Iterator[Iterator[bytes]]:
     """
     try:
         with path.open("rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
+            begin = file.read(len(MAGIC))
+            if begin != MAGIC:
                 file.seek(0)
-                yield _lines(file)
+                yield _lines(_unpacked(file, begin))
                 return
-    except OSError as error:
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise ToolError(
-            f"cannot read {path}: {error.strerror}", "name traces of `run --trace`", ExitCode.INPUT
+            f"cannot read {path}: {reason}", "name traces of `run --trace`", ExitCode.INPUT
         ) from error
     with _report(path, whole) as lines:
         yield lines
@@ -70,6 +86,12 @@ def _report(path: Path, whole: bool) -> Iterator[Iterator[bytes]]:
         raise ToolError(
             f"{path}: trace-cmd report exited with status {status}: {said}", "record it again", ExitCode.INPUT
         )
+
+
+def _unpacked(file: IO[bytes], begin: bytes) -> IO[bytes]:
+    if begin.startswith(GZIP):
+        return cast("IO[bytes]", gzip.open(file))
+    return lzma.open(file) if begin.startswith(XZ) else file
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
