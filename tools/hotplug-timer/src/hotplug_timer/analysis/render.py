@@ -152,7 +152,7 @@ def to_markdown(comparison: Comparison) -> str:
 def to_csv(comparison: Comparison) -> str:
     """Return one line per operation and variant, numbers unrounded; empty where there is none."""
     buffer = io.StringIO()
-    entries = [_flat(comparison, row) for row in comparison.rows]
+    entries = [flat_entry(comparison, row) for row in comparison.rows]
     if entries:
         writer = csv.DictWriter(buffer, list(entries[0]), lineterminator="\n")
         writer.writeheader()
@@ -234,7 +234,8 @@ def _markdown_cell(text: str) -> str:
     return "".join(f"&#{ord(one)};" if one in MARKDOWN_SPECIAL else one for one in printable(text))
 
 
-def _flat(comparison: Comparison, row: Row) -> dict[str, object]:
+def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:
+    """Return one row of the comparison as a flat record, numbers unrounded, with its counts."""
     entry = comparison_entry(comparison, row)
     interval = entry.pop("interval_percent")
     low, high = interval if isinstance(interval, list) else (None, None)

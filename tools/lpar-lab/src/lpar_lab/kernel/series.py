@@ -52,7 +52,7 @@ def parse(text: str, where: str = "series") -> list[str]:
 
 
 def experiments(patches: Path) -> tuple[str, ...]:
-    """Return the names of the experiments, sorted: the folders of kernel-patches/experiments with a series."""
+    """Return the names of the experiments, sorted: folders of kernel-patches/experiments with a series."""
     return tuple(sorted(listing.parent.name for listing in (patches / EXPERIMENTS).glob(f"*/{LISTING}")))
 
 
