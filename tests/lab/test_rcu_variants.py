@@ -1,4 +1,4 @@
-"""Two rows of the table of RCU variants, measured in a small guest: those that need no kernel of their own."""
+"""Two rows of the table of RCU variants in a small guest: those that need no kernel of their own."""
 
 import json
 from pathlib import Path

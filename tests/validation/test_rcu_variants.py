@@ -1,4 +1,4 @@
-"""The table of RCU variants, all four rows with their kernels; proven are the counts, the seconds are shown."""
+"""The table of RCU variants, all four rows: proven are the counts, the seconds are shown."""
 
 import json
 from collections.abc import Callable
