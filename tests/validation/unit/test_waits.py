@@ -43,7 +43,7 @@ def test_what_was_counted_is_as_it_has_to_be() -> None:
         {"synchronize_rcu": 16},
         {"synchronize_rcu": 46},
         {"synchronize_rcu": 29},
-        {"synchronize_rcu_expedited": 1},
+        {"synchronize_rcu_expedited": 15},
     ],
 )
 def test_a_row_that_waits_otherwise_is_named(changes: dict[str, int]) -> None:
