@@ -24,7 +24,7 @@ from hotplug_timer.manual.command import manual_text
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = (ROOT / "docs/predict.md",)
+PAGES = (ROOT / "docs/predict.md", ROOT / "docs/rcu-variants.md")
 EXAMPLE = ROOT / "docs/examples/demo"
 CLI = ROOT / "docs/cli.md"
 BASELINE = "stock"
@@ -105,10 +105,15 @@ def block(files: Sequence[Path]) -> str:
 
 
 def with_outputs(text: str) -> str:
-    """Return a page with what each of its commands prints, notes and warnings included."""
+    """Return a page with what each of its commands prints: Markdown as such, else as a terminal shows it.
+
+    A terminal shows notes and warnings as well.
+    """
 
     def run(match: re.Match[str]) -> str:
         words = [name for word in shlex.split(match["arguments"]) for name in _expanded(word)]
+        if "markdown" in words:
+            return f"{match[1]}\n{output_of(words)}\n\n{match['end']}"
         printed = output_of(words, errors=True)
         return (
             f"{match[1]}\n```console\n$ hotplug-timer {match['arguments']}\n{printed}\n```\n\n{match['end']}"

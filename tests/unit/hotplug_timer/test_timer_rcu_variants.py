@@ -137,8 +137,10 @@ def test_blocks_of_a_row_are_taken_together(tmp_path: Path, capsys: pytest.Captu
 def test_rows_that_are_asked_for_are_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rows", "rcu_expedited,stock", "--format", "csv"]
     assert cli.main(["rcu-variants", *files(tmp_path), *arguments]) == ExitCode.OK
-    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    captured = capsys.readouterr()
+    rows = list(csv.DictReader(captured.out.splitlines()))
     assert [row["row"] for row in rows] == ["1", "4", "1", "4"]
+    assert "note: cpuidle-expedited: was not asked for as a row, and is left out" in captured.err
 
 
 def test_rows_without_counts_make_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -220,7 +220,7 @@ def terminal_table(
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     """Return one table in GitHub's markdown."""
-    lines = [header, ["---"] * len(header), *([_markdown_cell(cell) for cell in row] for row in rows)]
+    lines = [header, ["---"] * len(header), *([markdown_text(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -229,7 +229,8 @@ def printable_entry(entry: dict[str, object]) -> dict[str, object]:
     return {name: printable(value) if isinstance(value, str) else value for name, value in entry.items()}
 
 
-def _markdown_cell(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is, whatever it holds."""
     # HTML, links, emphasis and code are Markdown too; an entity is shown as the character it stands for.
     return "".join(f"&#{ord(one)};" if one in MARKDOWN_SPECIAL else one for one in printable(text))
 

@@ -19,6 +19,7 @@ from hotplug_timer.analysis.render import (
     PLAIN_WIDTH,
     flat_entry,
     markdown_table,
+    markdown_text,
     terminal_table,
 )
 from hotplug_timer.errors import ExitCode, ToolError
@@ -67,6 +68,8 @@ def to_markdown(table: Table) -> str:
         parts.append(f"**{_title(table, direction)}**\n")
         parts.append(markdown_table(*_cells(table, direction)))
     parts.append(f"{_kernels(table)}\n")
+    doubts = [*table.comparison.warnings, *table.comparison.notices]
+    parts += ["To mind:\n", "".join(f"- {markdown_text(text)}\n" for text in doubts)] if doubts else []
     return "\n".join(parts)
 
 

@@ -52,7 +52,7 @@ class Table:
 
 
 def make(data: Dataset, variants: Sequence[Variant]) -> Table:
-    """Make the table of these variants; runs of others are left out.
+    """Make the table of these variants; runs of others are left out, with a notice.
 
     ToolError (INPUT) when a row or a direction is missing, when a run is not what its row says, or when the
     rows were not measured on one machine in one way.
@@ -65,7 +65,9 @@ def make(data: Dataset, variants: Sequence[Variant]) -> Table:
     _check_kernels(variants, runs)
     _check_one("hosts", (run.host.hostname for run in runs), "measure all rows on one host")
     _check_one("boot methods", (run.host.boot_method for run in runs), "boot every row in the same way")
-    comparison = compare(replace(data, runs=tuple(runs)), BASELINE)
+    left_out = [label for label in unique(run.label for run in data.runs) if label not in names]
+    notices = [f"{label}: was not asked for as a row, and is left out" for label in left_out]
+    comparison = compare(replace(data, runs=tuple(runs), notices=(*data.notices, *notices)), BASELINE)
     operations = _operations(runs)
     timings = published_timings()
     lines = []
