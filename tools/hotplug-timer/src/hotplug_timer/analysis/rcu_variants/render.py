@@ -27,11 +27,11 @@ from hotplug_timer.target.text import printable
 
 SCHEMA = "hotplug-timer/rcu-variants/1"
 NAME = "rcu-variants"
-WORDS = ("variant", "what it is", "verdict")
+WORDS = ("variant", "verdict")
 #: Count name to its column.
 COUNTED = {
-    "synchronize_rcu": "synchronize_rcu()",
-    "synchronize_rcu_expedited": "..._expedited()",
+    "synchronize_rcu": "waits",
+    "synchronize_rcu_expedited": "expedited",
     "stop_machine": "rendezvous",
     "domain_rebuild": "rebuilds",
 }
@@ -67,7 +67,7 @@ def to_markdown(table: Table) -> str:
     for direction in DIRECTIONS:
         parts.append(f"**{_title(table, direction)}**\n")
         parts.append(markdown_table(*_cells(table, direction)))
-    parts.append(f"{_kernels(table)}\n")
+    parts.append(f"{_remarks(table)}\n")
     doubts = [*table.comparison.warnings, *table.comparison.notices]
     parts += ["To mind:\n", "".join(f"- {markdown_text(text)}\n" for text in doubts)] if doubts else []
     return "\n".join(parts)
@@ -129,28 +129,31 @@ def _title(table: Table, direction: str) -> str:
     return f"{table.switched} CPUs {way}"
 
 
-def _kernels(table: Table) -> str:
-    """Say which kernel each row ran, and how often it was booted."""
-    rows = ", ".join(
-        f"{line.variant.number} {printable(line.kernel)} ({line.boots} boots)" for line in table.of("off")
+def _remarks(table: Table) -> str:
+    """Say what the rows are, under which kernels and how many boots, and what was counted."""
+    rows = "; ".join(
+        f"({line.variant.number}) {line.variant.title}: {printable(line.kernel)}, booted {line.boots}x"
+        for line in table.of("off")
     )
-    return f"Kernels of the rows: {rows}. Counts are per switch of all {table.switched} CPUs, never timed."
+    return (
+        f"Rows: {rows}. Counts are per switch of all {table.switched} CPUs, never timed: waits are calls of"
+        " synchronize_rcu(); expedited those of synchronize_rcu_expedited(), which is what every wait becomes"
+        " with rcu_expedited."
+    )
 
 
 def _cells(table: Table, direction: str) -> tuple[list[str], list[list[str]]]:
-    unit = "s, emulated" if table.comparison.emulated else "s"
     counted = [name for name in table.comparison.count_names if name in COUNTED]
     header = [
         "",
         "variant",
-        "what it is",
-        f"average ({unit})",
-        f"min to max ({unit})",
+        f"average ({'s, emulated' if table.comparison.emulated else 's'})",
+        "min to max",
         "n",
         "decrease",
         "verdict",
         *(COUNTED[name] for name in counted),
-        "published average (s)",
+        "published (s)",
         "published decrease",
     ]
     return header, [_line_cells(line, counted) for line in table.of(direction)]
@@ -161,7 +164,6 @@ def _line_cells(line: Line, counted: Sequence[str]) -> list[str]:
     return [
         f"({line.variant.number})",
         line.variant.name,
-        line.variant.title,
         significant(summary.mean),
         f"{significant(summary.minimum)} to {significant(summary.maximum)}",
         str(summary.n),
@@ -205,4 +207,4 @@ def _print_terminal(table: Table, stream: TextIO) -> None:
     for direction in DIRECTIONS:
         console.print(f"\n{_title(table, direction)}")
         console.print(terminal_table(*_cells(table, direction), tty, WORDS))
-    console.print(f"\n{_kernels(table)}", soft_wrap=True)
+    console.print(f"\n{_remarks(table)}", soft_wrap=True)
