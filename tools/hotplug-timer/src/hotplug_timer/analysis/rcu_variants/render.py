@@ -63,11 +63,11 @@ def write_table(table: Table, directory: Path) -> tuple[Path, ...]:
 
 def to_markdown(table: Table) -> str:
     """Return the tables of both directions, with their conditions, in GitHub's Markdown."""
-    parts = [f"{conditions(table)}\n"]
+    parts = [f"{markdown_text(conditions(table))}\n"]
     for direction in DIRECTIONS:
         parts.append(f"**{_title(table, direction)}**\n")
         parts.append(markdown_table(*_cells(table, direction)))
-    parts.append(f"{_remarks(table)}\n")
+    parts.append(f"{markdown_text(_remarks(table))}\n")
     doubts = [*table.comparison.warnings, *table.comparison.notices]
     parts += ["To mind:\n", "".join(f"- {markdown_text(text)}\n" for text in doubts)] if doubts else []
     return "\n".join(parts)
@@ -132,7 +132,7 @@ def _title(table: Table, direction: str) -> str:
 def _remarks(table: Table) -> str:
     """Say what the rows are, under which kernels and how many boots, and what was counted."""
     rows = "; ".join(
-        f"({line.variant.number}) {line.variant.title}: {printable(line.kernel)}, booted {line.boots}x"
+        f"({line.variant.number}) {line.variant.title}: {line.kernel}, booted {line.boots}x"
         for line in table.of("off")
     )
     return (
@@ -207,4 +207,4 @@ def _print_terminal(table: Table, stream: TextIO) -> None:
     for direction in DIRECTIONS:
         console.print(f"\n{_title(table, direction)}")
         console.print(terminal_table(*_cells(table, direction), tty, WORDS))
-    console.print(f"\n{_remarks(table)}", soft_wrap=True)
+    console.print(f"\n{printable(_remarks(table))}", soft_wrap=True)
