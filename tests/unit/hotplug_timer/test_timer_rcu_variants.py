@@ -255,6 +255,12 @@ def test_rows_that_make_no_table_are_a_usage_error(
     assert message in capsys.readouterr().err
 
 
+def test_what_a_file_says_is_text_in_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = host("stock", "cpu_model", "<b>POWER|10")
+    assert cli.main(["rcu-variants", *files(tmp_path, bad), "--format", "markdown"]) == ExitCode.OK
+    assert "&#60;b&#62;POWER&#124;10" in capsys.readouterr().out
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     out = tmp_path / "file/out"
