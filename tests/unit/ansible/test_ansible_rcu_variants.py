@@ -9,6 +9,9 @@ import pytest
 from fake_lpar import FakeHost
 from test_ansible_ab import assert_back, assert_fails
 
+# Eight boots where an A/B run has four.
+pytestmark = pytest.mark.timeout(300)
+
 NAMES = ["stock", "revert-442bf3aaf55a", "cpuidle-expedited"]
 
 
