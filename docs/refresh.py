@@ -24,7 +24,9 @@ from hotplug_timer.manual.command import manual_text
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PAGES = (ROOT / "docs/hotplug-timer.md", ROOT / "docs/predict.md", ROOT / "docs/tracing.md")
+PAGES = tuple(
+    ROOT / "docs" / page for page in ("hotplug-timer.md", "predict.md", "rcu-variants.md", "tracing.md")
+)
 EXAMPLE = ROOT / "docs/examples/demo"
 CLI = ROOT / "docs/cli.md"
 BASELINE = "stock"
@@ -110,10 +112,15 @@ def block(files: Sequence[Path]) -> str:
 
 
 def with_outputs(text: str) -> str:
-    """Return a page with what each of its commands prints, notes and warnings included, or has printed."""
+    """Return a page with what each of its commands prints, or has printed.
+
+    Markdown as such, anything else as a terminal shows it, notes and warnings included.
+    """
 
     def run(match: re.Match[str]) -> str:
         words = [name for word in shlex.split(match["arguments"]) for name in _expanded(word)]
+        if "markdown" in words:
+            return f"{match[1]}\n{output_of(words)}\n\n{match['end']}"
         printed = output_of(words, errors=True)
         return (
             f"{match[1]}\n```console\n$ hotplug-timer {match['arguments']}\n{printed}\n```\n\n{match['end']}"

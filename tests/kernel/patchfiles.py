@@ -1,4 +1,4 @@
-"""The patches of every base, read as git reads them."""
+"""The patches of every base, and the experiments, read as git reads them."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SUBJECT = re.compile(r"\[PATCH\] (?P<prefix>[\w/., :-]+): (?P<summary>.+)")
 
 @dataclass(frozen=True)
 class PatchFile:
-    """One patch: the mail around it, and what its diff touches."""
+    """One patch: the mail around it, and what its diff touches. `base` is its folder."""
 
     base: str
     path: Path
@@ -49,14 +49,24 @@ def bases() -> list[str]:
     return sorted(listing.parent.name for listing in PATCHES.glob("*/series"))
 
 
+def experiments() -> list[str]:
+    """The folder of every experiment."""
+    return [f"{series.EXPERIMENTS}/{name}" for name in series.experiments(PATCHES)]
+
+
 def listed(base: str) -> list[str]:
-    """The names in a base's series file, in order."""
+    """The names in a folder's series file, in order."""
     return series.parse((PATCHES / base / "series").read_text(), f"{base}/series")
 
 
 def all_patches() -> list[PatchFile]:
     """Every listed patch of every base, in series order."""
     return [PatchFile(base, PATCHES / base / name) for base in bases() for name in listed(base)]
+
+
+def experimental_patches() -> list[PatchFile]:
+    """Every listed patch of every experiment, in series order."""
+    return [PatchFile(folder, PATCHES / folder / name) for folder in experiments() for name in listed(folder)]
 
 
 def patched_bases() -> list[str]:

@@ -11,9 +11,10 @@ from pathlib import Path
 import patchfiles
 import pytest
 import workshop
-from patchfiles import PatchFile
+from patchfiles import PATCHES, PatchFile
 from workshop import Workshop
 
+from lpar_lab.kernel import series
 from lpar_lab.paths import Paths
 
 # The first test of a base fetches and unpacks its source.
@@ -70,6 +71,24 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
         before = shop.compile([file for file in patch.touched if (shop.tree / file).exists()])
     with shop.at(patchfiles.listed(patch.base).index(patch.name) + 1):
         after = shop.compile(patch.touched)
+    assert not after - before
+
+
+@per_base
+@pytest.mark.parametrize("experiment", series.experiments(PATCHES))
+def test_experiment_applies_and_compiles_without_a_new_warning(
+    base: str, experiment: str, shops: Shops
+) -> None:
+    """On every base: its patches are the same on all of them."""
+    shop = shops[base].of(experiment)
+    patches = [PatchFile(base, patch.path) for patch in shop.patches]
+    touched = sorted({file for patch in patches for file in patch.touched})
+    assert [shop.checkpatch(patch.path) for patch in patches] == [""] * len(patches)
+    with shop.at(0):
+        before = shop.compile([file for file in touched if (shop.tree / file).exists()])
+    with shop.at(len(patches)):
+        assert [f"[PATCH] {subject}" for subject in shop.subjects()] == [patch.subject for patch in patches]
+        after = shop.compile(touched)
     assert not after - before
 
 

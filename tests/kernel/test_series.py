@@ -6,9 +6,12 @@ import patchfiles
 import pytest
 from patchfiles import PATCHES, SUBJECT, PatchFile
 
+from lpar_lab.kernel import series
 from lpar_lab.kernel.source import BASES
 
 ALL = patchfiles.all_patches()
+EXPERIMENTAL = patchfiles.experimental_patches()
+EXPERIMENTS = PATCHES / series.EXPERIMENTS
 LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs|warnings)\b")
 SIGN_OFF = re.compile(r"^Signed-off-by:", re.MULTILINE | re.IGNORECASE)
@@ -17,7 +20,12 @@ COVER_LETTER = "0000-cover-letter.patch"
 # Verbs whose base form looks like another form.
 IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
 
-per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
+per_patch = pytest.mark.parametrize(
+    "patch", [*ALL, *EXPERIMENTAL], ids=[f"{p.base}-{p.name[:4]}" for p in [*ALL, *EXPERIMENTAL]]
+)
+per_experimental_patch = pytest.mark.parametrize(
+    "patch", EXPERIMENTAL, ids=[f"{p.base}-{p.name[:4]}" for p in EXPERIMENTAL]
+)
 
 
 def test_there_are_patches() -> None:
@@ -28,7 +36,7 @@ def test_every_base_is_one_the_lab_can_fetch() -> None:
     assert set(patchfiles.bases()) == set(BASES)
 
 
-@pytest.mark.parametrize("base", patchfiles.bases())
+@pytest.mark.parametrize("base", [*patchfiles.bases(), *patchfiles.experiments()])
 def test_series_and_folder_agree(base: str) -> None:
     listed = patchfiles.listed(base)
     there = {path.name for path in (PATCHES / base).glob("*.patch")} - {COVER_LETTER}
@@ -85,6 +93,29 @@ def test_message_is_not_signed_off(patch: PatchFile) -> None:
 @per_patch
 def test_patch_names_no_path_of_somebodys_machine(patch: PatchFile) -> None:
     assert not PRIVATE_PATH.findall("\n".join([patch.subject, patch.message, *patch.added]))
+
+
+@per_experimental_patch
+def test_an_experiment_says_that_it_is_none_to_merge_and_why(patch: PatchFile) -> None:
+    assert patch.message.startswith("Not for merging.  An experiment: ")
+    assert "\n\nWhy it must not be merged: " in patch.message
+    assert LINK.search(patch.message)
+
+
+def test_every_experiment_has_a_name_that_a_kernel_can_carry() -> None:
+    """It goes into `uname -r`, which has room for 64 characters, and on the kernel command line."""
+    names = [folder.name for folder in EXPERIMENTS.iterdir() if folder.is_dir()]
+    assert sorted(names) == list(series.experiments(PATCHES))
+    assert not set(names) & set(series.VARIANTS)
+    for name in names:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9._-]{,30}", name)
+
+
+def test_readme_lists_every_experiment() -> None:
+    linked = re.findall(r"\]\((?!\.\.)([^)]+\.patch)\)", (EXPERIMENTS / "README.md").read_text())
+    assert sorted(f"{series.EXPERIMENTS}/{name}" for name in linked) == sorted(
+        f"{patch.base}/{patch.name}" for patch in EXPERIMENTAL
+    )
 
 
 def test_readme_lists_every_patch_and_every_fragment() -> None:

@@ -139,6 +139,10 @@ class Workshop:
     def tree(self) -> Path:
         return self.source.tree
 
+    def of(self, variant: str) -> "Workshop":
+        """The same workshop, with the patches of another variant."""
+        return replace(self, patches=series.load(self.paths.patches, self.source.base, variant))
+
     @contextmanager
     def at(self, count: int) -> Iterator[None]:
         """Have the tree at the first `count` patches, by the lab's own code and under its lock."""

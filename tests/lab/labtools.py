@@ -79,6 +79,30 @@ class Lab:
         assert done.returncode == 0, f"{arguments}: exit code {done.returncode}\n{done.stderr[-4000:]}"
         return done.stdout
 
+    def play(
+        self, playbook: str, guest: str, variables: dict[str, Any], timeout: float = 1800
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a playbook of ansible/playbooks against a running guest."""
+        project = self.folder / "project"
+        chosen = self.folder / "vars.json"
+        chosen.write_text(json.dumps(variables))
+        return subprocess.run(
+            [
+                *(BIN / "ansible-playbook", project / "ansible/playbooks" / playbook),
+                *("-i", project / "inventory/lab.yml", "--limit", guest, "-e", f"@{chosen}"),
+            ],
+            env={
+                **self._environment,
+                "ANSIBLE_CONFIG": str(project / "ansible/ansible.cfg"),
+                "ANSIBLE_NOCOLOR": "1",
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
     def status(self) -> dict[str, dict[str, Any]]:
         """What `status --json` says, by guest."""
         return {row["name"]: row for row in json.loads(self.must("status", "--json"))}

@@ -49,7 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--iterations",
         type=int,
         default=15,
-        help="test_speed: timed switches of each kind; 0: only the one that is counted (15)",
+        help="test_speed, test_rcu_variants: timed switches of each kind; test_speed, 0: only the one that is"
+        " counted (15)",
     )
     group.addoption(
         "--stock-modes",
@@ -83,6 +84,7 @@ def inputs(config: pytest.Config) -> str:
     digest = hashlib.sha256()
     base = config.getoption("--base")
     files = [*(ROOT / "kernel-patches" / base).iterdir(), *(ROOT / "kernel-patches/configs").iterdir()]
+    files += (ROOT / "kernel-patches/experiments").glob("*/*.patch")
     files += [*HERE.glob("*.py"), *HERE.glob("guest/*.py"), *(TESTS / "kernel").glob("workshop.py")]
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

@@ -2,6 +2,7 @@
 
 import json
 import queue
+import shutil
 import subprocess
 import threading
 import time
@@ -97,9 +98,8 @@ class Proving:
         self.results = results
         self.say = say
         self.name = "proving"
-        results.mkdir(parents=True, exist_ok=True)
-        for old in results.iterdir():
-            old.unlink()
+        shutil.rmtree(results, ignore_errors=True)
+        results.mkdir(parents=True)
 
     def boot(self, *topics: str, append: str = "", memory: int = 0) -> None:
         """Start the guest, with these configuration topics beside those that were ordered.

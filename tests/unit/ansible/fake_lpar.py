@@ -102,6 +102,8 @@ class FakeHost:
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_LOCALHOST_WARNING": "0",
             "LC_ALL": "C.UTF-8",
+            # Where the tools are not installed from this checkout.
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
         run = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, cwd=self.work
@@ -117,6 +119,7 @@ def build(work: Path) -> FakeHost:
     fake.write("proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
     fake.write("proc/sys/kernel/kexec_load_disabled", "0\n")
     fake.write("sys/kernel/kexec_loaded", "0\n")
+    fake.write("sys/kernel/rcu_expedited", "0\n")
     fake.write("sys/devices/system/cpu/smt/control", "on\n")
     fake.write("sys/devices/system/cpu/present", "0-15\n")
     fake.write("sys/devices/system/cpu/online", "0-15\n")

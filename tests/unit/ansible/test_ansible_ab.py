@@ -69,23 +69,48 @@ def test_bad_variables_are_all_named_at_once(host: FakeHost) -> None:
         ab_variants=[stock, stock, {"name": "a b", "artifact": stock["artifact"]}],
         ab_iterations=0,
         ab_repeat=0,
-        ab_operations=["smt=off", "smt=half"],
+        ab_operations=["smt=off", "smt=half", "cpus=1-", "cores-on=0"],
         ab_results_dir="results",
         ab_timer_bundle="/nowhere/t.pyz",
     )
 
     assert_fails(
         result,
-        "ab_variants names 3 kernels; name two",
         "twice the same",
         "'a b', which cannot go on a kernel command line",
         "ab_iterations is 0; ask for at least 1",
         "ab_repeat is 0",
-        'ab_operations is ["smt=off", "smt=half"]; use a list of smt=off, smt=on and smt=K',
+        'ab_operations is ["smt=off", "smt=half", "cpus=1-", "cores-on=0"]; use a list of smt=off|on|K, of',
         "ab_results_dir is 'results'; give an absolute path",
         "ab_timer_bundle is /nowhere/t.pyz, which does not exist",
     )
     assert not host.commands()
+
+
+def test_one_variant_has_nothing_to_be_compared_with(host: FakeHost) -> None:
+    result = host.play("ab.yml", ab_variants=host.variables["ab_variants"][:1])
+
+    assert_fails(result, "ab_variants names 1 variants; name two or more, first the one to compare with")
+    assert not host.commands()
+
+
+def test_operations_are_what_the_timer_takes(host: FakeHost) -> None:
+    operations = ["smt=off", "smt=4@60", "cores-on=1", "cores-on=all", "cpus=1-7,9", "cpus=3:off@2.5"]
+
+    result = host.play("ab.yml", "--check", ab_operations=operations)
+
+    assert result.code == 0, result.output
+    assert f"2 iterations of {' '.join(operations)} each" in result.flat
+
+
+def test_a_kernel_that_forbids_expediting_is_no_such_variant(host: FakeHost) -> None:
+    stock, _ = host.variables["ab_variants"]
+    host.write("sys/kernel/rcu_normal", "1\n")
+
+    result = host.play("ab.yml", ab_variants=[stock, {**stock, "name": "expedited", "rcu_expedited": True}])
+
+    assert_fails(result, "rcu_expedited could not be set to 1", "forbids expedited grace periods")
+    assert_back(host)
 
 
 def test_earlier_results_are_never_overwritten(host: FakeHost) -> None:
@@ -267,14 +292,14 @@ def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
     assert not host.commands()
 
 
-@pytest.mark.parametrize("playbook", ["ab.yml", "rollback.yml"])
+@pytest.mark.parametrize("playbook", ["ab.yml", "rcu-variants.yml", "rollback.yml"])
 def test_an_inventory_without_hosts_is_an_error(host: FakeHost, playbook: str) -> None:
     host.hosts = {}
 
     assert_fails(host.play(playbook), "the inventory has no host in the group smt_hosts")
 
 
-@pytest.mark.parametrize("playbook", ["ab.yml", "rollback.yml"])
+@pytest.mark.parametrize("playbook", ["ab.yml", "rcu-variants.yml", "rollback.yml"])
 def test_syntax(host: FakeHost, playbook: str) -> None:
     result = host.play(playbook, "--syntax-check")
 

@@ -120,6 +120,16 @@ def test_the_smt_level_of_a_kernel_without_smt_control(
     assert state(tmp_path, path=path)["smt"] == {"interface": "ppc64_cpu", "level": level}
 
 
+@pytest.mark.parametrize(
+    ("present", "others"),
+    [("0-127", "1-127"), ("0-1", "1"), ("0", ""), ("0,8-15", "8-15"), ("8-9,16-17", "9,16-17"), ("", "")],
+)
+def test_all_cpus_but_the_first(cpus: Path, present: str, others: str) -> None:
+    (cpus / "sys/devices/system/cpu/present").write_text(f"{present}\n")
+
+    assert state(cpus)["cpus"]["all_but_first"] == others
+
+
 def test_a_damaged_lock_still_counts(tmp_path: Path) -> None:
     lock = tmp_path / "var/lib/smt-ab/lock.json"
     lock.parent.mkdir(parents=True)
@@ -183,6 +193,35 @@ def test_ppc64_cpu_is_used_where_smt_control_is_missing(cpus: Path, tmp_path: Pa
     code, answer = run("smt_state", f"--sysroot={cpus}", "--level=4", path=path)
     assert code == 1
     assert answer["error"].endswith("--smt=4 failed with exit code 3: refused")
+
+
+def expedited(sysroot: Path, value: str) -> tuple[int, dict[str, Any]]:
+    return run("rcu_expedited", f"--sysroot={sysroot}", f"--value={value}")
+
+
+def test_rcu_expedited_is_set_once_and_says_what_it_was(tmp_path: Path) -> None:
+    setting = tmp_path / "sys/kernel/rcu_expedited"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("0\n")
+
+    assert expedited(tmp_path, "1") == (0, {"changed": True, "before": "0"})
+    assert setting.read_text() == "1"
+    assert expedited(tmp_path, "1") == (0, {"changed": False, "before": "1"})
+    assert expedited(tmp_path, "0") == (0, {"changed": True, "before": "1"})
+    assert setting.read_text() == "0"
+
+
+def test_rcu_expedited_that_cannot_be_set_says_why(tmp_path: Path) -> None:
+    setting = tmp_path / "sys/kernel/rcu_expedited"
+    assert expedited(tmp_path, "1") == (1, {"error": f"{setting}: No such file or directory"})
+
+    setting.parent.mkdir(parents=True)
+    setting.write_text("0\n")
+    (setting.parent / "rcu_normal").write_text("1\n")
+    code, answer = expedited(tmp_path, "1")
+    assert (code, "forbids expedited grace periods" in answer["error"]) == (1, True)
+    assert setting.read_text() == "0\n"
+    assert expedited(tmp_path, "0") == (0, {"changed": False, "before": "0"})
 
 
 def record(token: str) -> str:

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from resultfiles import STOCK_COUNTS, records, write
+from test_timer_rcu_variants import files as variant_files
 
 from hotplug_timer.analysis.compare import compare
+from hotplug_timer.analysis.rcu_variants.render import to_json
+from hotplug_timer.analysis.rcu_variants.table import make
+from hotplug_timer.analysis.rcu_variants.variants import VARIANTS
 from hotplug_timer.analysis.reader import read_files
-from hotplug_timer.analysis.summary import summarize
+from hotplug_timer.analysis.summary import comparison_entry, summarize
 from hotplug_timer.errors import ExitCode
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -64,6 +68,15 @@ def test_every_key_of_the_summary_is_documented_and_no_other(tmp_path: Path) -> 
     names = {name for name in keys(summary) if not re.search(r"^variants\.patched|^variants\.LABEL$", name)}
     names = {re.sub(r"\b(off|on)(?=_s$|$|\.)", "OP", name) for name in names}
     assert documented("`summary.json`") == names
+
+
+def test_every_key_of_the_rcu_variants_is_documented_and_no_other(tmp_path: Path) -> None:
+    data = read_files([Path(file) for file in variant_files(tmp_path)])
+    table = json.loads(to_json(make(data, VARIANTS)))
+    shared = {
+        f"rows.{name}" for name in comparison_entry(compare(data, "stock"), compare(data, "stock").rows[0])
+    }
+    assert documented("`rcu-variants.json`") == keys(table) - shared
 
 
 def test_the_schema_is_a_schema_and_accepts_whole_records() -> None:

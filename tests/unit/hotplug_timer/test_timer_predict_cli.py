@@ -16,7 +16,7 @@ from hotplug_timer.errors import ExitCode
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = sorted(map(str, (ROOT / "docs/examples/demo").glob("*.jsonl")))
-PUBLISHED = str(ROOT / "tests/data/published-timings.csv")
+PUBLISHED = str(ROOT / "tools/hotplug-timer/src/hotplug_timer/analysis/data/published-timings.csv")
 
 
 def predict(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,9 @@ from hotplug_timer.analysis.predict.timings import read_timings
 from hotplug_timer.analysis.predict.validation import Check, Validation, validate
 from hotplug_timer.errors import ExitCode, ToolError
 
-PUBLISHED = Path(__file__).parents[2] / "data" / "published-timings.csv"
+PUBLISHED = Path(str(files("hotplug_timer.analysis").joinpath("data/published-timings.csv")))
 ROLES = Roles("stock", ("rcu_expedited", "expedite"), CHUNK)
-#: Where every rebuild of the domains rewrote their debugfs files as well; see tests/data/README.md.
+#: Where every rebuild of the domains rewrote their debugfs files as well; see docs/published-timings.md.
 REGRESSED = {("v5.14", 3496.0), ("v6.0-rc4", 3570.0), ("", 3540.0)}
 
 

@@ -71,9 +71,9 @@ def planned(fake_kernel: Source, paths: Paths, monkeypatch: pytest.MonkeyPatch) 
     return plan
 
 
-def ship_patch(paths: Paths, old: str, new: str, file: str = "image") -> None:
-    folder = paths.patches / "6.12"
-    folder.mkdir(exist_ok=True)
+def ship_patch(paths: Paths, old: str, new: str, file: str = "image", where: str = "6.12") -> None:
+    folder = paths.patches / where
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "series").write_text("0001.patch\n")
     (folder / "0001.patch").write_text(
         "From 1 Mon Sep 17 00:00:00 2001\nFrom: A <a@example.org>\nDate: Thu, 1 Jan 2026 00:00:00 +0000\n"
@@ -109,6 +109,17 @@ def test_variants_share_the_tree_and_differ_in_everything_else(
     assert (stock.image.read_text(), patched.image.read_text()) == ("kernel\n", "fast kernel\n")
     assert patched.patches == ["0001.patch"]
     assert stock.release != patched.release
+
+
+def test_an_experiment_is_built_beside_the_series(
+    planned: Callable[..., build.Plan], paths: Paths, said: list[str]
+) -> None:
+    ship_patch(paths, "kernel", "fast kernel")
+    ship_patch(paths, "kernel", "odd kernel", where="experiments/odd-1")
+    built = [build.build(planned(variant), paths, said.append) for variant in ("odd-1", "patched", "stock")]
+    assert [one.image.read_text() for one in built] == ["odd kernel\n", "fast kernel\n", "kernel\n"]
+    assert built[0].release.startswith("6.12.9-odd-1-")
+    assert (built[0].variant, built[0].patches) == ("odd-1", ["0001.patch"])
 
 
 def test_a_lost_symbol_stops_the_build(

@@ -43,6 +43,27 @@ def test_stock_has_no_patches_and_patched_has_the_series(tmp_path: Path) -> None
     assert [p.content for p in series.load(tmp_path, "6.12", "patched")] == [b"B", b"A"]
 
 
+def test_an_experiment_is_a_variant_of_its_own_on_every_base(tmp_path: Path) -> None:
+    folder = tmp_path / "experiments/slow-path"
+    folder.mkdir(parents=True)
+    (folder / "series").write_text("a.patch\n")
+    (folder / "a.patch").write_bytes(b"A")
+    (tmp_path / "experiments/notes").mkdir()
+    assert series.variants(tmp_path) == ("stock", "patched", "slow-path")
+    for base in ("6.12", "7.2"):
+        assert [p.content for p in series.load(tmp_path, base, "slow-path")] == [b"A"]
+
+
+@pytest.mark.parametrize("name", ["notes", "slow", "../6.12", "", "experiments/slow-path"])
+def test_an_unknown_variant_is_refused_with_those_there_are(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "experiments/slow-path"
+    folder.mkdir(parents=True)
+    (folder / "series").write_text("a.patch\n")
+    with pytest.raises(ToolError, match="choose one of stock, patched, slow-path") as caught:
+        series.load(tmp_path, "6.12", name)
+    assert caught.value.code is ExitCode.USAGE
+
+
 @pytest.mark.parametrize(("listing", "code"), [(None, 4), ("", 4), ("gone.patch\n", 4)])
 def test_a_missing_series_or_patch_is_an_input_fault(tmp_path: Path, listing: str | None, code: int) -> None:
     folder = tmp_path / "6.12"

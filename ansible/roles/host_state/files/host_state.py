@@ -31,6 +31,15 @@ def read_int(path: Path) -> Optional[int]:
     return int(text) if text is not None and text.isdigit() else None
 
 
+def without_first(cpus: str) -> str:
+    """Return a kernel cpu-list, such as "0-3,8", without its first CPU."""
+    head, _, rest = cpus.partition(",")
+    first, _, last = head.partition("-")
+    second = int(first) + 1 if first else 0
+    shorter = "" if not last else last if second == int(last) else f"{second}-{last}"
+    return ",".join(filter(None, [shorter, rest]))
+
+
 def smt_from_ppc64_cpu(output: str) -> Optional[str]:
     """Return the level that `ppc64_cpu --smt` printed, "mixed" when cores differ, None if it printed none."""
     if "SMT is off" in output:
@@ -83,6 +92,7 @@ def host_state(sysroot: Path, staging: Path, files: list[str]) -> dict[str, Any]
     """Gather the whole state; paths of the kernel's files are below sysroot."""
     cmdline = read_text(sysroot / "proc/cmdline") or ""
     tag = TAG.search(cmdline)
+    present = read_text(sysroot / "sys/devices/system/cpu/present")
     return {
         "euid": os.geteuid(),
         "machine": os.uname().machine,
@@ -91,7 +101,8 @@ def host_state(sysroot: Path, staging: Path, files: list[str]) -> dict[str, Any]
         "cmdline": cmdline,
         "variant": tag.group(1) if tag else None,
         "cpus": {
-            "present": read_text(sysroot / "sys/devices/system/cpu/present"),
+            "present": present,
+            "all_but_first": without_first(present or ""),
             "online": read_text(sysroot / "sys/devices/system/cpu/online"),
         },
         "smt": smt_state(sysroot),

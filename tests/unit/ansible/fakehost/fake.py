@@ -29,6 +29,7 @@ def boot(release: str, cmdline: str) -> None:
     (ROOT / "proc/sys/kernel/osrelease").write_text(f"{release}\n")
     (ROOT / "proc/cmdline").write_text(f"{cmdline}\n")
     LOADED.write_text("0\n")
+    (ROOT / "sys/kernel/rcu_expedited").write_text("0\n")
 
 
 def note(argv: list[str]) -> None:

@@ -3,6 +3,8 @@
 import argparse
 import json
 import sys
+import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
@@ -20,14 +22,86 @@ fault = (root / "timer-fault").read_text().strip() if (root / "timer-fault").exi
 if fault == "refuses":
     sys.exit("hotplug-timer: error: SMT=3 is not a level of this machine; use 1, 2, 4 or 8")
 release = (root / "proc/sys/kernel/osrelease").read_text().strip()
-records: list[dict[str, object]] = []
-records.append({"record": "run", "label": options.label, "host": {"kernel_release": release}})
-for index in range(int(options.iterations)):
-    for operation in options.operations:
-        sys.stderr.write(f"[{index + 1}/{options.iterations}] {operation}: 1.000 s\n")
-        records.append({"record": "iteration", "index": index, "operation": operation, "seconds": 1.0})
+boot_id = (root / "proc/sys/kernel/random/boot_id").read_text().strip()
+run_id = str(uuid.uuid4())
+now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+cpus = "sys/devices/system/cpu"
+present = (root / cpus / "present").read_text().strip()
+rcu = {path.name: path.read_text().strip() for path in (root / "sys/kernel").glob("rcu_*")}
+
+operations: list[str] = []
+for word in options.operations:
+    single = word if word.startswith("smt=") or word.endswith((":off", ":on")) else None
+    operations += [single] if single else [f"{word}:off", f"{word}:on"]
+
+records: list[dict[str, object]] = [
+    {
+        "record": "run",
+        "schema": "hotplug-timer/2",
+        "run_id": run_id,
+        "label": options.label,
+        "started": now,
+        "tool_version": "fake",
+        "host": {
+            "hostname": "fake",
+            "machine": "ppc64le",
+            "kernel_release": release,
+            "kernel_version": "#1 SMP",
+            "boot_id": boot_id,
+            "cmdline": (root / "proc/cmdline").read_text().strip(),
+            "boot_method": options.boot_method,
+            "emulated": options.emulated,
+            "cpu_model": "POWER10",
+        },
+        "topology": {
+            "possible": present,
+            "present": present,
+            "online": present,
+            "cores": 2,
+            "threads_per_core": 8,
+        },
+        "smt": {"control": "on", "active": "1"},
+        "rcu": rcu,
+        "settings": {
+            "operations": operations,
+            "iterations": int(options.iterations),
+            "count_iterations": int(options.count_iterations),
+            "warmup": int(options.warmup),
+            "settle_s": float(options.settle),
+            "timeout_s": float(options.timeout),
+            "operation_timeouts_s": {},
+            "prepare": None,
+            "cleanup": None,
+            "via": "auto",
+        },
+    }
+]
+for index in range(1, int(options.iterations) + 1):
+    for operation in operations:
+        sys.stderr.write(f"[{index}/{options.iterations}] {operation}: 1.000 s\n")
+        off = operation.endswith("off")
+        records.append(
+            {
+                "record": "iteration",
+                "run_id": run_id,
+                "index": index,
+                "operation": operation,
+                "phase": "timed",
+                "path": "per-cpu",
+                "driver": "cpu-online",
+                "started": now,
+                "seconds": 0.5 if rcu.get("rcu_expedited") == "1" else 1.0,
+                "cpus_before": present if off else "0",
+                "cpus_after": "0" if off else present,
+                "cpus_expected": "0" if off else present,
+                "status": "ok",
+                "error": None,
+                "counts": None,
+                "counter": None,
+            }
+        )
 outcome = "failed" if fault == "fails" else "complete"
-records.append({"record": "end", "outcome": outcome, "smt_restored": True})
+records.append({"record": "end", "run_id": run_id, "finished": now, "outcome": outcome, "smt_restored": True})
 with options.output.open("x") as stream:
     stream.writelines(json.dumps(record) + "\n" for record in records)
 if fault == "fails":

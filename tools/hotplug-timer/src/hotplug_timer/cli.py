@@ -1,4 +1,4 @@
-"""The controller's command line: run, smt, bundle, compare, predict, report."""
+"""The controller's command line: run, smt, bundle, compare, rcu-variants, predict, trace, report."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ examples:
   hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
   hotplug-timer smt off --expedite
   hotplug-timer compare stock.jsonl patched.jsonl
+  hotplug-timer rcu-variants results/raw/lab1/*.jsonl
   hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
   hotplug-timer trace stock.smt=off.states.dat
   hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --base 6.12
@@ -41,6 +42,19 @@ examples:
   # for a CI system: a test case per verdict, failed where a variant is slower; the exit code stays 0
   hotplug-timer compare stock.jsonl patched.jsonl --format junit
 """
+RCU_VARIANTS_DESCRIPTION = """\
+Make the table of what the waits for RCU grace periods cost CPU hotplug: CPUs offline and online one by one,
+on a stock kernel, without the wait in cpuidle, with that one expedited, and with all expedited; next to the
+figures published for a POWER9 of 128 CPUs. ansible/playbooks/rcu-variants.yml measures the rows.
+Each is checked to be what it says: its kernel, its RCU setting, the same machine and boot method.
+"""
+RCU_VARIANTS_EPILOG = """\
+examples:
+  hotplug-timer rcu-variants results/raw/lab1/*.jsonl
+  # the files that the playbook writes
+  hotplug-timer rcu-variants results/raw/lab1/*.jsonl --output-dir results/table/lab1
+  hotplug-timer rcu-variants results/raw/lab1/*.jsonl --rows stock,rcu_expedited --format markdown
+"""
 PREDICT_DESCRIPTION = """\
 Predict how long a switch takes on a machine of another size, for each operation and variant, with a 95%
 interval. What one event costs (a CPU, a grace period, a rendezvous, a rebuild of the scheduler domains) is
@@ -53,7 +67,7 @@ examples:
   # runs from two machines tell how costs grow; and a picture
   hotplug-timer predict small/*.jsonl large/*.jsonl --cpus 1920 --plot outlook.svg
   # how good it is: fit on the smaller machines of a CSV, predict its larger ones
-  hotplug-timer predict tests/data/published-timings.csv --validate
+  hotplug-timer predict tools/hotplug-timer/src/hotplug_timer/analysis/data/published-timings.csv --validate
 """
 TRACE_DESCRIPTION = """\
 Say what traces of `run --trace` hold, each of one transition. By mode: how often a transition waits for grace
@@ -125,6 +139,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_format(compare, "junit")
     compare.set_defaults(handler=_compare)
 
+    _add_rcu_variants(commands)
+
     _add_predict(commands)
 
     _add_trace(commands)
@@ -145,6 +161,34 @@ def _parser(
     make: Callable[..., argparse.ArgumentParser], *names: str, **texts: str
 ) -> argparse.ArgumentParser:
     return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
+
+
+def _add_rcu_variants(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    table = _parser(
+        commands.add_parser,
+        "rcu-variants",
+        help="hold RCU variants of CPU hotplug against the published ones",
+        description=RCU_VARIANTS_DESCRIPTION,
+        epilog=RCU_VARIANTS_EPILOG,
+    )
+    table.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="result file of `run`, labelled by its row"
+    )
+    table.add_argument(
+        "--rows",
+        default="stock,revert-442bf3aaf55a,cpuidle-expedited,rcu_expedited",
+        metavar="LABELS",
+        help="the rows that there have to be, separated by commas (default: %(default)s)",
+    )
+    output = table.add_mutually_exclusive_group()
+    _add_format(output)
+    output.add_argument(
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="write rcu-variants.md, .json and .csv there instead; made when missing",
+    )
+    table.set_defaults(handler=_rcu_variants)
 
 
 def _add_predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -251,7 +295,7 @@ def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     report.set_defaults(handler=_report)
 
 
-def _add_format(parser: argparse.ArgumentParser, *more: str) -> None:
+def _add_format(parser: argparse._ActionsContainer, *more: str) -> None:
     parser.add_argument(
         "--format",
         choices=("table", "markdown", "csv", "json", *more),
@@ -283,6 +327,12 @@ def _compare(arguments: argparse.Namespace) -> None:
     comparison = compare.compare(data, arguments.baseline, arguments.force)
     render.print_notices(comparison, sys.stderr)
     render.print_comparison(comparison, arguments.format, sys.stdout)
+
+
+def _rcu_variants(arguments: argparse.Namespace) -> None:
+    from hotplug_timer.analysis.rcu_variants import command  # noqa: PLC0415
+
+    command.rcu_variants(arguments, sys.stdout, sys.stderr)
 
 
 def _predict(arguments: argparse.Namespace) -> None:

@@ -99,6 +99,22 @@ def _base_option(command: Parser) -> None:
     )
 
 
+def _variant(text: str) -> str:
+    """Read the name of a variant; which there are, the checkout says."""
+    series.require_variant(Paths.from_environment().patches, text)
+    return text
+
+
+def _variant_option(command: argparse._ActionsContainer, default: str) -> None:
+    command.add_argument(
+        "--variant",
+        type=_variant,
+        default=series.STOCK,
+        metavar="NAME",
+        help=f"{', '.join(series.VARIANTS)}, or one of kernel-patches/{series.EXPERIMENTS}; {default}",
+    )
+
+
 def _config_option(command: Parser) -> None:
     command.add_argument(
         "--config",
@@ -128,11 +144,12 @@ def _add_build_kernel(commands: Any) -> None:
         "build a kernel into the cache, or find it there",
         "  lpar-lab build-kernel --variant stock\n"
         "  lpar-lab build-kernel --base 6.12 --variant patched --print-artifact\n"
-        "  lpar-lab build-kernel --arch x86_64 --variant patched --config debug",
+        "  lpar-lab build-kernel --arch x86_64 --variant patched --config debug\n"
+        "  lpar-lab build-kernel --variant cpuidle-expedited",
     )
     _arch_option(command)
     _base_option(command)
-    command.add_argument("--variant", choices=series.VARIANTS, default=series.STOCK, help="default: stock")
+    _variant_option(command, "default: stock")
     _config_option(command)
     command.add_argument(
         "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
@@ -174,9 +191,7 @@ def _add_up(commands: Any) -> None:
     kernel.add_argument(
         "--kernel", type=Path, metavar="ARTIFACT_JSON", help="default kernel, as built before"
     )
-    kernel.add_argument(
-        "--variant", choices=series.VARIANTS, default=series.STOCK, help="default kernel: stock"
-    )
+    _variant_option(kernel, "default kernel: stock")
     _config_option(command)
     command.add_argument(
         "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1, default: a free one"

@@ -152,7 +152,7 @@ def to_markdown(comparison: Comparison) -> str:
 def to_csv(comparison: Comparison) -> str:
     """Return one line per operation and variant, numbers unrounded; empty where there is none."""
     buffer = io.StringIO()
-    entries = [_flat(comparison, row) for row in comparison.rows]
+    entries = [flat_entry(comparison, row) for row in comparison.rows]
     if entries:
         writer = csv.DictWriter(buffer, list(entries[0]), lineterminator="\n")
         writer.writeheader()
@@ -220,7 +220,7 @@ def terminal_table(
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     """Return one table in GitHub's markdown."""
-    lines = [header, ["---"] * len(header), *([_markdown_cell(cell) for cell in row] for row in rows)]
+    lines = [header, ["---"] * len(header), *([markdown_text(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -229,12 +229,14 @@ def printable_entry(entry: dict[str, object]) -> dict[str, object]:
     return {name: printable(value) if isinstance(value, str) else value for name, value in entry.items()}
 
 
-def _markdown_cell(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return text that Markdown shows as it is, whatever it holds."""
     # HTML, links, emphasis and code are Markdown too; an entity is shown as the character it stands for.
     return "".join(f"&#{ord(one)};" if one in MARKDOWN_SPECIAL else one for one in printable(text))
 
 
-def _flat(comparison: Comparison, row: Row) -> dict[str, object]:
+def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:
+    """Return one row of the comparison as a flat record, numbers unrounded, with its counts."""
     entry = comparison_entry(comparison, row)
     interval = entry.pop("interval_percent")
     low, high = interval if isinstance(interval, list) else (None, None)

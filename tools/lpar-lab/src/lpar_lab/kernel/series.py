@@ -1,4 +1,8 @@
-"""A series: the ordered patches of one base, as listed in kernel-patches/<base>/series."""
+"""A series: the ordered patches of a variant, as listed in a `series` file beside them.
+
+Those of the patched variant are in kernel-patches/<base>. Each folder of kernel-patches/experiments is
+a variant more, of that name, with the same patches on every base.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from hotplug_timer.errors import ExitCode, ToolError
 STOCK = "stock"
 PATCHED = "patched"
 VARIANTS = (STOCK, PATCHED)
+"""What every base has."""
+EXPERIMENTS = "experiments"
+LISTING = "series"
 
 
 @dataclass(frozen=True)
@@ -44,19 +51,34 @@ def parse(text: str, where: str = "series") -> list[str]:
     return names
 
 
+def experiments(patches: Path) -> tuple[str, ...]:
+    """Return the names of the experiments, sorted: folders of kernel-patches/experiments with a series."""
+    return tuple(sorted(listing.parent.name for listing in (patches / EXPERIMENTS).glob(f"*/{LISTING}")))
+
+
+def variants(patches: Path) -> tuple[str, ...]:
+    """Return the names of all variants that can be built."""
+    return (*VARIANTS, *experiments(patches))
+
+
+def require_variant(patches: Path, variant: str) -> None:
+    """Raise ToolError (USAGE) for a variant that there is not; it names those that there are."""
+    if variant not in variants(patches):
+        raise ToolError(
+            f"unknown variant '{variant}'", f"choose one of {', '.join(variants(patches))}", ExitCode.USAGE
+        )
+
+
 def load(patches: Path, base: str, variant: str) -> list[Patch]:
     """Read the patches of `variant` for `base`, in series order; stock has none.
 
     Raises ToolError: USAGE for an unknown variant, INPUT for a missing series or patch.
     """
+    require_variant(patches, variant)
     if variant == STOCK:
         return []
-    if variant != PATCHED:
-        raise ToolError(
-            f"unknown variant '{variant}'", f"choose one of {', '.join(VARIANTS)}", ExitCode.USAGE
-        )
-    folder = patches / base
-    listing = folder / "series"
+    folder = patches / base if variant == PATCHED else patches / EXPERIMENTS / variant
+    listing = folder / LISTING
     try:
         names = parse(listing.read_text(), str(listing))
     except OSError as error:

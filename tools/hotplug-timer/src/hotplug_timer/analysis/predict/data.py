@@ -75,7 +75,7 @@ def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> I
     seconds = timed_seconds(runs, label, operation)
     if not seconds:
         return
-    toggled, direction = _toggled(runs, operation)
+    toggled, direction = switched(runs, operation)
     first = runs[0]
     yield Timing(
         source=first.source,
@@ -95,8 +95,11 @@ def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> I
     )
 
 
-def _toggled(runs: Sequence[Run], operation: str) -> tuple[int, str]:
-    """Return how many CPUs the operation switches, and which way most of them go."""
+def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
+    """Return how many CPUs the operation switches, and which way most of them go: "off" or "on".
+
+    Raises ToolError (INPUT) when it switched none.
+    """
     for run in runs:
         for item in run.iterations:
             if item.operation == operation and item.status == "ok":
