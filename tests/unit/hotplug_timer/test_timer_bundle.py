@@ -1,6 +1,4 @@
-import ast
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -12,32 +10,12 @@ from fakehost import FakeHost
 import hotplug_timer
 from hotplug_timer import bundle
 from hotplug_timer.errors import ExitCode, ToolError
+from standalone import imports, old_python
 
 TARGET = sorted(
     [bundle.PACKAGE / "errors.py", bundle.PACKAGE / "__init__.py", *(bundle.PACKAGE / "target").glob("*.py")]
 )
 ROOT = Path(__file__).parents[3]
-
-
-def old_python() -> str | None:
-    """Return a Python 3.9 that starts: a pyenv shim on PATH may not."""
-    pyenv = sorted(Path("~/.pyenv/versions").expanduser().glob("3.9.*/bin/python3.9"))
-    check = ["-Ic", "import sys; sys.exit(sys.version_info[:2] != (3, 9))"]
-    for candidate in filter(None, [*map(str, pyenv), shutil.which("python3.9")]):
-        if subprocess.run([candidate, *check], env={}, capture_output=True, check=False).returncode == 0:
-            return candidate
-    return None
-
-
-def imports(path: Path) -> set[str]:
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 9))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names.add(str(node.module))
-    return names
 
 
 @pytest.mark.parametrize("path", TARGET, ids=lambda path: path.name)

@@ -197,7 +197,7 @@ def test_a_value_changed_during_the_switch_is_left_and_told(
     refused(
         ExitCode.OPERATION,
         f"smt=off is done; but {host.root}{RCU_EXPEDITED} says {value}, not the 1 that was written there:"
-        " somebody else changed it, so it was left alone (before the switch it said 0)",
+        " somebody else changed it, so it was left alone (before it was changed it said 0)",
         lambda: switch(fs, tune_fqs=True),
     )
     # The others are back.
@@ -231,7 +231,7 @@ def test_a_write_that_is_refused_restores_the_others(host: FakeHost) -> None:
     fs = LoggingSysfs(host, refuse)
     refused(
         ExitCode.ENVIRONMENT,
-        f"cannot write 1 to {host.root}{NEXT}: Operation not permitted; nothing was switched",
+        f"cannot write 1 to {host.root}{NEXT}: Operation not permitted; nothing was done",
         lambda: switch(fs, tune_fqs=True),
     )
     assert rcu(host) == ["0", "3", "3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
@@ -21,29 +22,33 @@ sys.exit(main())
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 
 
-def bundled_files() -> dict[str, str]:
-    """Return the archive's files, name to text: this package's errors and target, and a main."""
+def target_files() -> dict[str, bytes]:
+    """Return what runs on measured hosts, name in the archive to content: errors and target."""
     sources = [PACKAGE / "__init__.py", PACKAGE / "errors.py", *(PACKAGE / "target").glob("*.py")]
-    files = {f"hotplug_timer/{path.relative_to(PACKAGE)}": path.read_text("utf-8") for path in sources}
-    return {"__main__.py": MAIN, **files}
+    return {f"hotplug_timer/{path.relative_to(PACKAGE)}": path.read_bytes() for path in sources}
 
 
 def build_bundle() -> bytes:
-    """Return the zipapp. The same sources give the same bytes: sorted, undated, uncompressed."""
+    """Return the zipapp of `run` and `smt`."""
+    return pack({"__main__.py": MAIN.encode(), **target_files()})
+
+
+def pack(files: Mapping[str, bytes]) -> bytes:
+    """Return a zipapp of the files. The same ones give the same bytes: sorted, undated, uncompressed."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, text in sorted(bundled_files().items()):
+        for name, content in sorted(files.items()):
             entry = zipfile.ZipInfo(name, TIMESTAMP)
             entry.create_system = 3  # Unix, whatever builds it
             entry.external_attr = 0o100644 << 16
-            archive.writestr(entry, text)
+            archive.writestr(entry, content)
     return SHEBANG + buffer.getvalue()
 
 
-def write_bundle(path: Path) -> None:
-    """Write the zipapp to PATH, executable; ToolError (ENVIRONMENT) when that fails."""
+def write_bundle(path: Path, content: bytes | None = None) -> None:
+    """Write a zipapp, that of `build_bundle` or another, to PATH; ToolError (ENVIRONMENT) when that fails."""
     try:
-        path.write_bytes(build_bundle())
+        path.write_bytes(build_bundle() if content is None else content)
         path.chmod(0o755)
     except OSError as error:
         raise ToolError(

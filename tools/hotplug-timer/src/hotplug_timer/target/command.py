@@ -132,7 +132,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
             " run without one",
         )
     parser.add_argument("--resume", action="store_true", help="continue FILE where an earlier run left off")
-    _add_sysroot(parser)
+    add_sysroot(parser)
     parser.add_argument(
         "--via",
         choices=VIA_CHOICES,
@@ -140,6 +140,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="what does the switch: ppc64_cpu, a write to smt/control, writes to cpuN/online, or auto:"
         " ppc64_cpu where it is there and can, and a write where not (default: %(default)s)",
     )
+    add_host_arguments(parser)
+
+
+def add_host_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what a result says of its host that the host itself may not show."""
     parser.add_argument(
         "--boot-method",
         choices=("kexec", "firmware"),
@@ -153,7 +158,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_sysroot(parser: argparse.ArgumentParser) -> None:
+def add_sysroot(parser: argparse.ArgumentParser) -> None:
+    """Add --sysroot."""
     parser.add_argument(
         "--sysroot",
         type=Path,
@@ -185,7 +191,7 @@ def add_smt_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="seconds the switch may take (default: %(default)s)",
     )
-    _add_sysroot(parser)
+    add_sysroot(parser)
     parser.add_argument(
         "--via",
         choices=VIA_OF[SMT],
@@ -264,15 +270,19 @@ def add_target_commands(commands: Commands) -> None:
         parser.set_defaults(handler=handler)
 
 
-def guarded(command: Callable[[argparse.Namespace], None], arguments: argparse.Namespace) -> int:
+def guarded(
+    command: Callable[[argparse.Namespace], None],
+    arguments: argparse.Namespace,
+    program: str = "hotplug-timer",
+) -> int:
     """Run a command; a foreseeable fault becomes one line on stderr and its exit code."""
     try:
         command(arguments)
     except ToolError as error:
         with contextlib.suppress(OSError):  # the terminal is gone; the exit code still tells
-            sys.stderr.write(f"hotplug-timer: error: {printable(str(error))}\n")
+            sys.stderr.write(f"{program}: error: {printable(str(error))}\n")
         return int(error.code)
     except KeyboardInterrupt:
-        sys.stderr.write("hotplug-timer: error: interrupted; nothing was changed\n")
+        sys.stderr.write(f"{program}: error: interrupted; nothing was changed\n")
         return int(ExitCode.INTERRUPTED)
     return int(ExitCode.OK)

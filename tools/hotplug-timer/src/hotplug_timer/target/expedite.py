@@ -11,20 +11,12 @@ from dataclasses import dataclass
 
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.rcu import FQS_BASES, FQS_DELAYS, RCU_EXPEDITED, RCU_NORMAL, fqs_delay
+from hotplug_timer.target.setting import Setting
 from hotplug_timer.target.sysfs import Sysfs
 from hotplug_timer.target.topology import read_possible
 
 #: One jiffy: the kernel takes no less for the second of them.
 SHORT_FQS = 1
-
-
-@dataclass(frozen=True)
-class Setting:
-    """One kernel file: what it says, and what it says while the switch lasts."""
-
-    name: str
-    before: str
-    during: str
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ It is forked before anything is changed, and is in a session of its own, so neit
 of the tool's terminal or process group reaches it. It does all the writing: only it knows what was
 written, so only it restores, once. It restores
 
-- when the tool asks for it, after the switch;
+- when the tool asks for it, after what they were changed for;
 - when the tool is gone, SIGKILL included: the pipe from the tool is closed then;
 - when it is told to end itself (SIGTERM, SIGINT, SIGHUP), as a service manager does that ends a unit;
-- when the tool has not asked for it long after the switch should have been over.
+- when the tool has not asked for it long after that should have been over.
 
 The tool, for its part, sees by the other pipe when the guardian was killed, and restores then. Left is
 the case that both are killed by SIGKILL within the same second. A transient systemd timer would cover
@@ -25,12 +25,13 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from hotplug_timer.errors import ExitCode, ToolError
-from hotplug_timer.target.expedite import Setting
 from hotplug_timer.target.rcu import RCU_EXPEDITED
+from hotplug_timer.target.setting import Setting
 from hotplug_timer.target.signals import StopRequest
 from hotplug_timer.target.sysfs import Sysfs
 
@@ -41,19 +42,46 @@ READY, PROBLEM, OVER = "ready", "problem", "over"
 ANSWER_S = 60.0
 
 
+@dataclass(frozen=True)
+class Purpose:
+    """Which settings are held, and the words for it."""
+
+    #: The file whose lock is that on all of them.
+    lock: str
+    #: As in "cannot change RCU settings".
+    what: str
+    #: Who may hold them at the same time.
+    command: str
+    #: What to do without.
+    without: str
+
+    @property
+    def program(self) -> str:
+        """Return the program that its messages begin with."""
+        return self.command.partition(" ")[0]
+
+
+RCU = Purpose(
+    lock=RCU_EXPEDITED,
+    what="RCU settings",
+    command="hotplug-timer smt --expedite",
+    without="switch without --expedite",
+)
+
+
 @contextlib.contextmanager
-def lock_settings(fs: Sysfs) -> Iterator[int]:
+def lock_settings(fs: Sysfs, purpose: Purpose = RCU) -> Iterator[int]:
     """Hold the lock on the settings inside the block, by the descriptor given; ToolError when another has it.
 
     It is a lock on the kernel's own file: it goes with the last process that holds it, and leaves
     nothing behind.
     """
     try:
-        descriptor = os.open(fs.path(RCU_EXPEDITED), os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(fs.path(purpose.lock), os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise ToolError(
-            f"cannot open {fs.path(RCU_EXPEDITED)}: {error.strerror}",
-            "switch without --expedite",
+            f"cannot open {fs.path(purpose.lock)}: {error.strerror}",
+            purpose.without,
             ExitCode.ENVIRONMENT,
         ) from error
     try:
@@ -61,7 +89,7 @@ def lock_settings(fs: Sysfs) -> Iterator[int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ToolError(
-                "another hotplug-timer smt --expedite is at work",
+                f"another {purpose.command} is at work",
                 "wait until it is done",
                 ExitCode.ENVIRONMENT,
             ) from None
@@ -76,9 +104,12 @@ class Guardian:
     LOCK is the descriptor of `lock_settings`, MOST_S the seconds after which the guardian restores unasked.
     """
 
-    def __init__(self, fs: Sysfs, settings: tuple[Setting, ...], lock: int, most_s: float) -> None:
+    def __init__(
+        self, fs: Sysfs, settings: tuple[Setting, ...], lock: int, most_s: float, purpose: Purpose = RCU
+    ) -> None:
         self._fs = fs
         self._settings = settings
+        self._purpose = purpose
         self._lock = lock
         self._most_s = most_s
         self._buffer = b""
@@ -103,7 +134,7 @@ class Guardian:
         if self.pid == 0:
             os.close(self._commands)
             os.close(self._reports)
-            _guard(self._fs, self._settings, commands, reports, self._most_s)
+            _guard(self._fs, self._settings, (commands, reports), self._most_s, self._purpose)
         os.close(commands)
         os.close(reports)
 
@@ -114,8 +145,8 @@ class Guardian:
             return
         problems = self.restore() or [self.early or "the process that changes them ended"]
         raise ToolError(
-            f"cannot change RCU settings: {'; '.join(problems)}",
-            "nothing was switched; switch without --expedite",
+            f"cannot change {self._purpose.what}: {'; '.join(problems)}",
+            f"nothing was done; {self._purpose.without}",
             ExitCode.ENVIRONMENT,
         )
 
@@ -144,7 +175,9 @@ class Guardian:
             os.close(descriptor)
         os.waitpid(self.pid, 0)
         if not self._restored:
-            self.early = "the process that holds RCU settings was killed, so they were put back in its place"
+            self.early = (
+                f"the process that holds {self._purpose.what} was killed, so they were put back in its place"
+            )
             self._problems += _put_back_unknown(self._fs, self._settings)
 
     def _ask(self, command: bytes) -> None:
@@ -171,17 +204,24 @@ class Guardian:
             self._buffer += chunk
 
 
-def _guard(fs: Sysfs, settings: tuple[Setting, ...], commands: int, reports: int, most_s: float) -> NoReturn:
-    """Be the guardian: never returns."""
+def _guard(
+    fs: Sysfs,
+    settings: tuple[Setting, ...],
+    pipes: tuple[int, int],
+    most_s: float,
+    purpose: Purpose,
+) -> NoReturn:
+    """Be the guardian, with the pipes for commands and reports: never returns."""
+    commands, reports = pipes
     try:
         os.setsid()
         _detach(fs)
-        stop, holder = StopRequest(), _Holder(fs, reports)
+        stop, holder = StopRequest(), _Holder(fs, reports, purpose.program)
         with stop.installed():
             try:
-                command, why = _await(commands, stop, most_s)
+                command, why = _await(commands, stop, most_s, purpose.what)
                 if command == SET and holder.set_all(settings):
-                    _, why = _await(commands, stop, most_s)
+                    _, why = _await(commands, stop, most_s, purpose.what)
             finally:
                 holder.restore_all()
             holder.report(OVER, why)
@@ -202,8 +242,9 @@ def _detach(fs: Sysfs) -> None:
 class _Holder:
     """What the guardian wrote, and putting that back."""
 
-    def __init__(self, fs: Sysfs, reports: int) -> None:
+    def __init__(self, fs: Sysfs, reports: int, program: str) -> None:
         self._fs = fs
+        self._program = program
         self._reports = reports
         self._written: list[Setting] = []
 
@@ -233,7 +274,7 @@ class _Holder:
         except OSError:
             if event == PROBLEM:
                 with contextlib.suppress(OSError):
-                    os.write(2, f"hotplug-timer: {text}\n".encode())
+                    os.write(2, f"{self._program}: {text}\n".encode())
 
     def _set(self, setting: Setting) -> str | None:
         path = self._fs.path(setting.name)
@@ -250,6 +291,11 @@ class _Holder:
         now = self._fs.read_optional(setting.name)
         if now == setting.during:
             return None
+        if now == setting.before:
+            # Not taken. A kernel may keep it in mind all the same, as it does with a clocksource.
+            self._written.pop()
+            with contextlib.suppress(OSError):
+                self._fs.write(setting.name, setting.before)
         return f"{path} says {now} after {setting.during} was written to it"
 
 
@@ -260,7 +306,7 @@ def put_back(fs: Sysfs, setting: Setting) -> str | None:
     if now != setting.during:
         return (
             f"{path} says {now}, not the {setting.during} that was written there: somebody else changed it,"
-            f" so it was left alone (before the switch it said {setting.before})"
+            f" so it was left alone (before it was changed it said {setting.before})"
         )
     try:
         fs.write(setting.name, setting.before)
@@ -275,11 +321,11 @@ def _put_back_unknown(fs: Sysfs, settings: tuple[Setting, ...]) -> list[str]:
     return [problem for setting in reversed(changed) if (problem := put_back(fs, setting))]
 
 
-def _await(commands: int, stop: StopRequest, most_s: float) -> tuple[bytes, str]:
+def _await(commands: int, stop: StopRequest, most_s: float, what: str) -> tuple[bytes, str]:
     """Return the tool's next command, nothing when it is gone; or else why none was waited for."""
     ready = [] if stop.requested else select.select([commands, stop.fileno()], [], [], most_s)[0]
     if commands in ready and not stop.requested:
         return os.read(commands, 1), ""
     if stop.first is not None:
-        return b"", f"RCU settings were put back early, as the process that holds them got {stop.first.name}"
-    return b"", f"RCU settings were put back early, as nobody had asked for it in {most_s:g} s"
+        return b"", f"{what} were put back early, as the process that holds them got {stop.first.name}"
+    return b"", f"{what} were put back early, as nobody had asked for it in {most_s:g} s"

@@ -24,9 +24,16 @@ class Progress:
     that is gone (the connection it was on) keeps nothing from going on.
     """
 
-    def __init__(self, total: int, stream: TextIO, count_online: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        stream: TextIO,
+        count_online: Callable[[], int] | None = None,
+        program: str = "hotplug-timer",
+    ) -> None:
         self._total = total
         self._stream = stream
+        self._program = program
         self._tty = stream.isatty()
         self._count_online = count_online
         self._done = 0
@@ -74,7 +81,7 @@ class Progress:
     def note(self, text: str) -> None:
         """Print a line of its own."""
         clear = CLEAR if self._tty else ""
-        self._write(f"{clear}hotplug-timer: {text}\n")
+        self._write(f"{clear}{self._program}: {text}\n")
 
     def _to_go(self, elapsed: float) -> str:
         if not self._done:

@@ -15,6 +15,8 @@ from hotplug_timer.errors import ExitCode, ToolError
 SCHEMA_NAME = "hotplug-timer/"
 SCHEMA = f"{SCHEMA_NAME}2"
 Record = dict[str, Any]
+#: What to do when the disk is full.
+FULL = "what it holds is kept: make room, then continue with --resume"
 
 #: What has to be the same for a run to be continued: (name shown, path of keys in a run's record).
 RESUME_KEYS = (
@@ -55,9 +57,10 @@ class Previous:
 class ResultWriter:
     """Appends records to a result file; the records there stay whatever happens."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, descriptor: int, full: str = FULL) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._full = full
 
     def append(self, record: Mapping[str, object]) -> None:
         """Append one record and wait until it is on the disk; ToolError when it does not get there."""
@@ -72,7 +75,7 @@ class ResultWriter:
             self._cut(end)
             raise ToolError(
                 f"cannot write to {self.path}: {error.strerror}",
-                "what it holds is kept: make room, then continue with --resume",
+                self._full,
                 ExitCode.ENVIRONMENT,
             ) from error
 
@@ -86,14 +89,14 @@ class ResultWriter:
             os.ftruncate(self._descriptor, size)
 
 
-def create(path: Path) -> ResultWriter:
-    """Start a new result file; ToolError when it exists or cannot be made."""
+def create(path: Path, *, resumable: bool = True) -> ResultWriter:
+    """Start a new result file; ToolError when it exists or cannot be made. RESUMABLE is for its words."""
+    full = FULL if resumable else "what it holds is kept: make room, then run again with another --output"
     try:
-        return ResultWriter(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
+        return ResultWriter(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644), full)
     except FileExistsError:
-        raise ToolError(
-            f"{path} exists", "continue it with --resume, or name another --output", ExitCode.USAGE
-        ) from None
+        hint = "continue it with --resume, or name another --output" if resumable else "name another --output"
+        raise ToolError(f"{path} exists", hint, ExitCode.USAGE) from None
     except OSError as error:
         raise ToolError(
             f"cannot create {path}: {error.strerror}", "name another --output", ExitCode.ENVIRONMENT
