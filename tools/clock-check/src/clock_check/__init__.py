@@ -1,0 +1,3 @@
+"""Checks clocks: what a call costs, whether they drift, and whether they ever go backwards."""
+
+__version__ = "0.1.0"

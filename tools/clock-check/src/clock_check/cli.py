@@ -1,0 +1,94 @@
+"""The controller's command line: all that runs on measured hosts, and bundle."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from clock_check import __version__, build
+from clock_check.bundle import build_bundle
+from clock_check.target import command, probe
+from clock_check.target.probe import Probe
+from clock_check.target.session import PROGRAM
+from hotplug_timer import bundle
+from hotplug_timer.target.command import guarded
+from hotplug_timer.target.signals import StopRequest
+from lpar_lab import arch
+
+EPILOG = """\
+examples:
+  clock-check scale --clocksource all
+  clock-check order --calls 100000000
+  clock-check drift --reference /dev/ptp0 --seconds 60
+  clock-check bundle ppc64le -o clock-check.pyz
+"""
+BUNDLE_DESCRIPTION = """\
+Pack all but this command into one Python file for one kind of machine, with the compiled loops inside. A
+measured host needs Python 3.9 or later and nothing else.
+"""
+BUNDLE_EPILOG = """\
+examples:
+  clock-check bundle ppc64le -o clock-check.pyz
+  scp clock-check.pyz lpar: && ssh lpar python3 clock-check.pyz scale --label stock --output scale.jsonl
+"""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the whole command line."""
+    style = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=command.DESCRIPTION, epilog=EPILOG, formatter_class=style
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    command.add_target_commands(commands, _native_probe)
+    pack = commands.add_parser(
+        "bundle",
+        help="pack all other commands into one file for measured hosts",
+        description=BUNDLE_DESCRIPTION,
+        epilog=BUNDLE_EPILOG,
+        formatter_class=style,
+    )
+    pack.add_argument("machine", choices=sorted(arch.ARCHES), help="the host's machine, as in uname -m")
+    pack.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("clock-check.pyz"),
+        metavar="FILE",
+        help="(default: %(default)s)",
+    )
+    pack.set_defaults(handler=_bundle)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    arguments = build_parser().parse_args(argv)
+    return guarded(arguments.handler, arguments, PROGRAM)
+
+
+def cache_directory() -> Path:
+    """Return where compiled probes are kept."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / PROGRAM
+
+
+def _native_probe(stop: StopRequest) -> contextlib.AbstractContextManager[Probe]:
+    program = build.cached_probe(arch.by_name(platform.machine()), cache_directory())
+    return contextlib.nullcontext(probe.named(program, stop))
+
+
+def _bundle(arguments: argparse.Namespace) -> None:
+    program = build.cached_probe(arch.by_name(arguments.machine), cache_directory())
+    bundle.write_bundle(arguments.output, build_bundle(program.read_bytes()))
+    sys.stdout.write(f"{arguments.output}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
