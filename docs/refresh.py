@@ -16,19 +16,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import clock_check.cli
 from hotplug_timer import cli
 from hotplug_timer.analysis.compare import Comparison, compare
 from hotplug_timer.analysis.reader import Dataset, read_files
 from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.manual import markdown
 from hotplug_timer.manual.command import manual_text
+from hotplug_timer.manual.commands import describe
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 PAGES = tuple(
-    ROOT / "docs" / page for page in ("hotplug-timer.md", "predict.md", "rcu-variants.md", "tracing.md")
+    ROOT / "docs" / page
+    for page in ("clock-check.md", "hotplug-timer.md", "predict.md", "rcu-variants.md", "tracing.md")
 )
 EXAMPLE = ROOT / "docs/examples/demo"
 CLI = ROOT / "docs/cli.md"
+CLOCK_CLI = ROOT / "docs/clock-check-cli.md"
+CLOCK_MORE = "what the commands are for is in [clock-check.md](clock-check.md)"
 BASELINE = "stock"
 BEGIN = "<!-- what make demo printed; written by make readme -->"
 END = "<!-- end of what make demo printed -->"
@@ -60,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             replace_example(arguments.results)
         fresh = {README: with_block(README.read_text("utf-8"), block(sorted(EXAMPLE.glob("*.jsonl"))))}
         fresh[CLI] = manual_text(cli.build_parser(), "markdown")
+        clock_commands = list(describe(clock_check.cli.build_parser()))
+        fresh[CLOCK_CLI] = markdown.page(clock_commands, CLOCK_MORE)
         fresh |= {page: with_outputs(page.read_text("utf-8")) for page in PAGES}
     except ToolError as error:
         sys.stderr.write(f"refresh: error: {error}\n")

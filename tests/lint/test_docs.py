@@ -4,12 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import clock_check.cli
 import hotplug_timer.cli
 import lpar_lab.cli
 from hotplug_timer.errors import ToolError
@@ -27,7 +28,12 @@ PARENT_PATH = re.compile(r"(?<![\w./])(?:\.\./)+[\w./-]+")
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:root|home|work|tmp)/\S+")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
-OURS = ("lpar-lab", "hotplug-timer", "make", "ansible-playbook")
+PARSERS: dict[str, Callable[[], object]] = {
+    "clock-check": clock_check.cli.build_parser,
+    "hotplug-timer": hotplug_timer.cli.build_parser,
+    "lpar-lab": lpar_lab.cli.parser,
+}
+OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
 FOREIGN = {".", "ansible", "cat", "cd", "git", "man", "python3", "scp", "ssh"}
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}
@@ -76,15 +82,13 @@ def problem_of(words: list[str]) -> str:
     program, arguments = words[0], words[1:]
     name = program.rpartition("/")[2]
     if name == "python3" and arguments and arguments[0].endswith(".pyz"):
-        name, arguments = "hotplug-timer", arguments[1:]
+        name, arguments = Path(arguments[0]).stem, arguments[1:]
     if name == "make" and "-C" not in arguments:
         targets = TARGET.findall((ROOT / "Makefile").read_text())
         unknown = [word for word in arguments if "=" not in word and word not in targets]
         return f"no target {unknown}" if unknown else ""
-    if name == "lpar-lab":
-        return parse_problem(lpar_lab.cli.parser(), arguments)
-    if name == "hotplug-timer":
-        return parse_problem(hotplug_timer.cli.build_parser(), arguments)
+    if name in PARSERS:
+        return parse_problem(PARSERS[name](), arguments)
     if name == "ansible-playbook":
         # The lab's inventory is written when a guest starts: a checkout has none.
         books = [
@@ -130,6 +134,8 @@ def test_commands_can_be_run(doc: Path) -> None:
         "cd ansible && ansible-playbook playbooks/gone.yml",
         "hotplug-timer compare --format pdf a.jsonl",
         "python3 hotplug-timer.pyz run --label stock",
+        "python3 clock-check.pyz scale --thread 4 --paths vdso",
+        "python3 elsewhere.pyz run",
         "docs/gone.sh",
         ".venv/bin/python -m pytest tests/gone",
         "curl-something | lpar-lab status",

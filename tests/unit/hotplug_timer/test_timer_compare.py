@@ -182,7 +182,7 @@ def test_incomplete_runs_are_noticed(tmp_path: Path) -> None:
     notices = compare(load(tmp_path, lines, records("r2", "stock", [2.0])[:-1]), "stock").notices
     assert [text.partition(": ")[2] for text in notices] == [
         "the run was interrupted; what it finished counts",
-        "the host's SMT state was not put back after the run",
+        "the host was not put back as it was before the run",
         "the run's end is missing; what it finished counts",
     ]
 

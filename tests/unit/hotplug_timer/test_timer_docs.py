@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from resultfiles import STOCK_COUNTS, records, write
 from test_timer_rcu_variants import files as variant_files
 
+from docfields import DOCS, documented
 from hotplug_timer.analysis.compare import compare
 from hotplug_timer.analysis.rcu_variants.render import to_json
 from hotplug_timer.analysis.rcu_variants.table import make
@@ -17,7 +18,6 @@ from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.analysis.summary import comparison_entry, summarize
 from hotplug_timer.errors import ExitCode
 
-DOCS = Path(__file__).parents[3] / "docs"
 SCHEMA: dict[str, Any] = json.loads(
     files("hotplug_timer.schema").joinpath("result-v2.schema.json").read_text("utf-8")
 )
@@ -29,14 +29,6 @@ def fields(schema: dict[str, Any], prefix: str) -> set[str]:
     for name, child in schema.get("properties", {}).items():
         found |= {f"{prefix}.{name}"} | fields(child, f"{prefix}.{name}")
     return found
-
-
-def documented(heading: str) -> set[str]:
-    """Return the names in the first column of the tables below a heading of results-format.md."""
-    text = (DOCS / "results-format.md").read_text("utf-8")
-    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    rows = re.findall(r"^\| (.+?) \|", sections[heading], re.MULTILINE)
-    return {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
 
 
 @pytest.mark.parametrize("kind", ["run", "iteration", "end"])

@@ -43,7 +43,7 @@ def run_notices(runs: Sequence[Run]) -> Iterator[str]:
         elif run.outcome != "complete":
             yield f"{run.source}: the run {_OUTCOMES[run.outcome]}; what it finished counts"
         if run.smt_restored is False:
-            yield f"{run.source}: the host's SMT state was not put back after the run"
+            yield f"{run.source}: the host was not put back as it was before the run"
 
 
 _OUTCOMES = {"interrupted": "was interrupted", "failed": "failed"}
@@ -73,7 +73,7 @@ def warnings_of(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[Sampl
         if drift:
             way = "longer" if drift.change_percent > 0 else "shorter"
             yield (
-                f"{row.label} {row.operation}: switches get {way} along the run, by"
+                f"{row.label} {row.operation}: samples get {way} along the run, by"
                 f" {abs(drift.change_percent):.0f}% from the first sample to the last (trend test,"
                 f" p = {drift.p_value:.2g}); let the host come to rest with --warmup and --settle,"
                 " and measure the variants in turns"
@@ -94,6 +94,12 @@ def _mixed_variant(label: str, runs: Sequence[Run]) -> Iterator[str]:
         )
     if len({tuple(sorted(run.rcu.items())) for run in runs}) > 1:
         yield f"{label}: RCU settings differ between its runs; give each setting a label of its own"
+    clocksources = unique(run.clocksource for run in runs if run.clocksource)
+    if len(clocksources) > 1:
+        yield (
+            f"{label}: measured with {len(clocksources)} clocksources ({', '.join(clocksources)});"
+            " give each clocksource a label of its own"
+        )
 
 
 def _mixed_conditions(runs: Sequence[Run]) -> Iterator[str]:

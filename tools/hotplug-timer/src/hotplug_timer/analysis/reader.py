@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hotplug_timer.analysis import clockrecords
 from hotplug_timer.analysis.iterations import Iterations
 from hotplug_timer.analysis.schemacheck import problem_of
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.hostinfo import HostInfo
 
-SCHEMA_PREFIX = "hotplug-timer/"
+FAMILY = "hotplug-timer"
 #: The newest one read. Each has all that the one before it has, so the newest schema accepts them all.
 SCHEMA_VERSION = 2
 #: Bytes. The longest line there can be, of 8192 CPUs each named by itself, is a tenth of it.
@@ -65,7 +66,10 @@ class Recording:
 
 @dataclass
 class Run:
-    """One run: a block of iterations under one boot. `outcome` is None when its end is missing."""
+    """One run: a block of iterations under one boot. `outcome` is None when its end is missing.
+
+    `clocksource` is the one that was measured; None when none was, or the kernel did not say which.
+    """
 
     source: str
     run_id: str
@@ -76,6 +80,7 @@ class Run:
     rcu: dict[str, str]
     operations: tuple[str, ...]
     conditions: Conditions
+    clocksource: str | None = None
     recordings: list[Recording] = field(default_factory=list)
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
@@ -157,12 +162,11 @@ def _record(where: str, line: str) -> Record:
     kind = record.get("record") if isinstance(record, dict) else None
     if kind not in ("run", "iteration", "end"):
         raise _input_error(f"{where}: not a record of a hotplug-timer result file")
-    if kind == "run":
-        _check_version(where, record.get("schema"))
-    problem = problem_of(kind, record) or _range_problem(record)
+    family = _family(where, kind, record.get("schema"))
+    problem = problem_of(kind, record, family) or _range_problem(record)
     if problem:
         raise _input_error(f"{where}: {problem}")
-    return dict(record)
+    return clockrecords.translated(record) if family == clockrecords.FAMILY else dict(record)
 
 
 def _range_problem(record: Record) -> str | None:
@@ -183,17 +187,22 @@ def _short(number: float) -> str:
     return str(number) if isinstance(number, float) or abs(number) <= MAX_COUNT else "an enormous number"
 
 
-def _check_version(where: str, schema: object) -> None:
+def _family(where: str, kind: str, schema: object) -> str:
+    """Return who wrote a record; ToolError (INPUT) when it was nobody known, or a later version."""
+    if kind != "run" and schema is None:
+        return FAMILY
     text = str(schema)
-    version = re.fullmatch(f"{re.escape(SCHEMA_PREFIX)}([0-9]{{1,9}})", text)
+    version = re.fullmatch(f"({FAMILY}|{clockrecords.FAMILY})/([0-9]{{1,9}})", text)
     if version is None:
-        raise _input_error(f"{where}: schema {text!r} is not {SCHEMA_PREFIX}{SCHEMA_VERSION}")
-    if int(version[1]) > SCHEMA_VERSION:
+        raise _input_error(f"{where}: schema {text!r} is not {FAMILY}/{SCHEMA_VERSION}")
+    newest = SCHEMA_VERSION if version[1] == FAMILY else clockrecords.VERSION
+    if int(version[2]) > newest:
         raise ToolError(
-            f"{where}: written for schema {text}, newer than {SCHEMA_PREFIX}{SCHEMA_VERSION}",
+            f"{where}: written for schema {text}, newer than {version[1]}/{newest}",
             "read it with the hotplug-timer version that wrote it, or a later one",
             ExitCode.INPUT,
         )
+    return version[1]
 
 
 def _take(runs: dict[str, Run], record: Record, path: Path, where: str) -> None:
@@ -239,6 +248,7 @@ def _run(record: Record, path: Path) -> Run:
             prepare=settings.get("prepare"),
             cleanup=settings.get("cleanup"),
         ),
+        clocksource=record.get("clock", {}).get("clocksource"),
     )
 
 

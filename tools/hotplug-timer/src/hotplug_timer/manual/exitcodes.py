@@ -23,7 +23,8 @@ MEANINGS = {
     ExitCode.OPERATION: (
         "The SMT switch failed or left the wrong CPUs online, or the state from before could not be "
         "put back; a command of `--prepare` or `--cleanup` failed; CPUs of the run were added or "
-        "removed. The line names the CPUs."
+        "removed. The line names the CPUs. A clock that `clock-check` has proven wrong, or a clocksource "
+        "that changed while it was measured."
     ),
     ExitCode.GUEST: "The guest panicked, oopsed or ended early.",
     ExitCode.TIMEOUT: "It did not finish in time; a guest that is still alive is not a `GUEST` fault.",

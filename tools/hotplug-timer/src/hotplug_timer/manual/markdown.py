@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hotplug_timer.manual.commands import Command, Option
 
+MAN = "`hotplug-timer manual` is the same as a man page"
 HEAD = """\
-# Command line of hotplug-timer
+# Command line of {program}
 
-Written from the parser by `make docs`; `hotplug-timer manual` is the same as a man page, and `--help` after a
+Written from the parser by `make docs`; {elsewhere}, and `--help` after a
 command shows its part. Exit codes are in [exit-codes.md](exit-codes.md).
 """
 
 
-def page(commands: Iterable[Command]) -> str:
-    """Return the page."""
-    return HEAD + "".join(_section(command) for command in commands)
+def page(commands: Sequence[Command], elsewhere: str = MAN) -> str:
+    """Return the page of a program's commands, the first of which is the program itself.
+
+    ELSEWHERE says where more of it is.
+    """
+    head = HEAD.format(program=commands[0].name, elsewhere=elsewhere)
+    return head + "".join(_section(command) for command in commands)
 
 
 def _section(command: Command) -> str:

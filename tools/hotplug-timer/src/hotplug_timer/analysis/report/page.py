@@ -15,9 +15,9 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from hotplug_timer import __version__
-from hotplug_timer.analysis import drawing, render
+from hotplug_timer.analysis import clockrecords, drawing, render
 from hotplug_timer.analysis.compare import Comparison, Row
-from hotplug_timer.analysis.reader import Dataset
+from hotplug_timer.analysis.reader import Dataset, Run
 from hotplug_timer.analysis.report import downloads, samples, states, tables
 from hotplug_timer.analysis.report.text import breakable, short_seconds
 from hotplug_timer.analysis.report.traces import Traced, Traces
@@ -97,6 +97,7 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str
     embedded, left_out = downloads.embed(_data(data, comparison, traces, summary))
     return environment.from_string(_template("report.html.j2")).render(
         base=base,
+        subject=_subject(data.runs),
         version=__version__,
         style=Markup(style),  # noqa: S704 - our own
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
@@ -151,6 +152,12 @@ class _Variants:
 
     def sign(self, label: str) -> str:
         return SIGNS[drawing.marker(self._labels.index(label))]
+
+
+def _subject(runs: Sequence[Run]) -> str:
+    """Return what was measured."""
+    clocks = all(run.conditions.via == clockrecords.DRIVER for run in runs)
+    return "Clock checks" if clocks else "SMT switch times"
 
 
 def _headlines(comparison: Comparison) -> list[Headline]:
