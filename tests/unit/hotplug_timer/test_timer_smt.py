@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,7 +134,8 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
 
 def test_the_dry_run_in_the_documentation_is_real(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
     text = (Path(__file__).parents[3] / "docs" / "hotplug-timer.md").read_text("utf-8")
-    command, shown = text.partition("```console\n$ hotplug-timer ")[2].partition("```")[0].split("\n", 1)
+    (block,) = re.findall(r"```console\n\$ hotplug-timer (smt .*--dry-run\n.*?)```", text, re.S)
+    command, shown = block.split("\n", 1)
     # The page shows a host without ppc64_cpu.
     arguments = [*command.split(), "--via=smt-control", f"--sysroot={host.root}"]
     assert cli.main(arguments) == ExitCode.OK
