@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import clock_harness.cli
 import hotplug_timer.cli
 import lpar_lab.cli
 from hotplug_timer.errors import ToolError
@@ -27,7 +28,12 @@ PARENT_PATH = re.compile(r"(?<![\w./])(?:\.\./)+[\w./-]+")
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:root|home|work|tmp)/\S+")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
-OURS = ("lpar-lab", "hotplug-timer", "make", "ansible-playbook")
+PARSERS = {
+    "clock-harness": clock_harness.cli.parser,
+    "hotplug-timer": hotplug_timer.cli.build_parser,
+    "lpar-lab": lpar_lab.cli.parser,
+}
+OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
 FOREIGN = {".", "ansible", "cat", "cd", "git", "man", "python3", "scp", "ssh"}
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}
@@ -81,10 +87,8 @@ def problem_of(words: list[str]) -> str:
         targets = TARGET.findall((ROOT / "Makefile").read_text())
         unknown = [word for word in arguments if "=" not in word and word not in targets]
         return f"no target {unknown}" if unknown else ""
-    if name == "lpar-lab":
-        return parse_problem(lpar_lab.cli.parser(), arguments)
-    if name == "hotplug-timer":
-        return parse_problem(hotplug_timer.cli.build_parser(), arguments)
+    if name in PARSERS:
+        return parse_problem(PARSERS[name](), arguments)
     if name == "ansible-playbook":
         # The lab's inventory is written when a guest starts: a checkout has none.
         books = [
