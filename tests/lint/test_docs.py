@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import clock_check.cli
+import clock_harness.cli
 import hotplug_timer.cli
 import lpar_lab.cli
 from hotplug_timer.errors import ToolError
@@ -30,6 +31,7 @@ TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 PARSERS: dict[str, Callable[[], object]] = {
     "clock-check": clock_check.cli.build_parser,
+    "clock-harness": clock_harness.cli.parser,
     "hotplug-timer": hotplug_timer.cli.build_parser,
     "lpar-lab": lpar_lab.cli.parser,
 }

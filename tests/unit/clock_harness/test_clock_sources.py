@@ -1,0 +1,78 @@
+"""Kernel code taken out of patches."""
+
+from pathlib import Path
+
+import pytest
+
+from clock_harness import sources
+from hotplug_timer.errors import ExitCode, ToolError
+from lpar_lab.kernel.series import Patch
+
+CREATES = """\
+Subject: [PATCH] time: Add a file
+
+---
+ kernel/new.c | 3 +++
+ 1 file changed, 3 insertions(+)
+
+diff --git a/kernel/new.c b/kernel/new.c
+new file mode 100644
+index 0000000..1111111
+--- /dev/null
++++ b/kernel/new.c
+@@ -0,0 +1,3 @@
++int new;
++
++/* the end */
+"""
+CHANGES = """\
+Subject: [PATCH] x86: Change a file
+
+---
+diff --git a/arch/old.h b/arch/old.h
+index 0000000..1111111 100644
+--- a/arch/old.h
++++ b/arch/old.h
+@@ -1,2 +1,8 @@
+ before
++#define LIMIT 5
++
++int added(int a)
++{
++	return a < LIMIT;
++}
++
+ after
+"""
+SIGNATURE = "-- \n2.39.5\n"
+
+
+def patch(text: str) -> Patch:
+    return Patch("0001-made-up.patch", Path("0001-made-up.patch"), text.encode())
+
+
+@pytest.mark.parametrize("end", ["", SIGNATURE], ids=["end of file", "signature"])
+def test_a_created_file_is_whole(end: str) -> None:
+    text = sources.added_file([patch(CHANGES), patch(CREATES + end)], "kernel/new.c")
+    assert text == "int new;\n\n/* the end */\n"
+
+
+@pytest.mark.parametrize(
+    "patches", [[], [CHANGES], [CREATES, CREATES]], ids=["nothing", "changed only", "twice"]
+)
+def test_a_file_that_is_not_the_work_of_one_patch_is_refused(patches: list[str]) -> None:
+    with pytest.raises(ToolError, match="not the work of one patch") as caught:
+        sources.added_file([patch(text) for text in patches], "kernel/new.c")
+    assert caught.value.code == ExitCode.INPUT
+
+
+def test_a_changed_file_is_not_taken_for_a_created_one() -> None:
+    with pytest.raises(ToolError, match="not the work of one patch"):
+        sources.added_file([patch(CHANGES)], "arch/old.h")
+
+
+def test_the_series_holds_what_the_harness_compiles(root: Path) -> None:
+    code = sources.kernel_code(sources.drafts(root / "kernel-patches"))
+    assert "u32 combined_counter_read(" in code[sources.HELPER]
+    assert "struct combined_counter {" in code[sources.HELPER_HEADER]
+    assert "u64 pvclock_advance(" in code[sources.PVCLOCK]

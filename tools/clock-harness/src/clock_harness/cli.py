@@ -1,0 +1,218 @@
+"""The command line: measure, check, and prove."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+from hotplug_timer.errors import ExitCode, ToolError
+from lpar_lab import scratch, signals
+from lpar_lab.paths import Paths
+from lpar_lab.ui import Progress, Say, out
+
+from . import build, measure, model, sources, table
+from .measure import Counter, Harness
+
+LATENCIES_NS = (500, 1000, 5000)
+"""Reads of an HPET and of an ACPI PM timer take from half a microsecond to a few."""
+CHECK_BITS = 24
+"""A counter of few bits wraps often: one of 24 every 17 ms."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Bad arguments end like every other fault: one line and its exit code."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what argparse would print."""
+        raise ToolError(message, f"see {self.prog} --help", ExitCode.USAGE)
+
+
+def parser() -> Parser:
+    """Build the command line parser."""
+    top = Parser(prog="clock-harness", description="How CPUs share a clock: measured, checked and proven.")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    shared = commands.add_parser("shared", help="measure reads of one slow counter that all CPUs share")
+    shared.add_argument(
+        "--latency",
+        type=positive,
+        action="append",
+        metavar="NS",
+        help=f"how long a read takes, repeatable (default: {', '.join(map(str, LATENCIES_NS))})",
+    )
+    shared.add_argument("--parallel", action="store_true", help="reads do not wait for each other")
+    shared.set_defaults(run=_shared)
+    _add_measuring(shared)
+    _add_together(shared)
+
+    percpu = commands.add_parser("percpu", help="measure reads of counters that each CPU has of its own")
+    percpu.set_defaults(run=_percpu)
+    _add_measuring(percpu)
+    _add_together(percpu)
+
+    check = commands.add_parser("check", help="look at each value: order, and age")
+    check.set_defaults(run=_check)
+    _add_measuring(check)
+
+    proof = commands.add_parser("model", help="look at every interleaving of the models, with spin")
+    proof.add_argument(
+        "--long", action="store_true", help="also the large ones: a minute more, and a GB of memory"
+    )
+    proof.set_defaults(run=_model)
+    return top
+
+
+def _add_measuring(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--threads", type=numbers, default=(1, 2, 4, 8, 16), metavar="N,..", help="default: 1,2,4,8,16"
+    )
+    command.add_argument(
+        "--cpus", type=numbers, metavar="CPU,..", help="threads are pinned to these in turn (default: all)"
+    )
+    command.add_argument("--ms", type=positive, default=500, help="length of a run (default: 500)")
+    command.add_argument("--rounds", type=positive, default=5, help="medians of so many (default: 5)")
+    command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
+
+
+def _add_together(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--together",
+        action="store_true",
+        help="count only while all threads run, for a busy machine; no more threads than CPUs",
+    )
+
+
+def positive(text: str) -> int:
+    """Read a number above zero."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
+    return int(text)
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """Read numbers with commas between them."""
+    if not all(part.isdecimal() for part in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers such as 1,2,4")
+    return tuple(int(part) for part in text.split(","))
+
+
+@contextmanager
+def _harness(arguments: argparse.Namespace, paths: Paths) -> Iterator[Harness]:
+    """Build the harness for a while; ToolError (USAGE) for CPUs that are not ours to use."""
+    usable = os.sched_getaffinity(0)
+    cpus = arguments.cpus or sorted(usable)
+    if not usable.issuperset(cpus):
+        wrong = ", ".join(str(cpu) for cpu in cpus if cpu not in usable)
+        raise ToolError(f"no such CPU: {wrong}", f"choose of {sorted(usable)}", ExitCode.USAGE)
+    if getattr(arguments, "together", False) and max(arguments.threads) > len(set(cpus)):
+        raise ToolError(
+            f"{max(arguments.threads)} threads cannot run together on {len(set(cpus))} CPUs",
+            "give fewer --threads or more --cpus",
+            ExitCode.USAGE,
+        )
+    patches = sources.drafts(paths.patches)
+    with scratch.folder(paths.scratch, "clock-harness") as folder:
+        program = build.build(sources.kernel_code(patches), folder)
+        yield Harness(program, cpus, arguments.ms)
+
+
+def _shared(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    latencies = arguments.latency or LATENCIES_NS
+    counters = [Counter(latency, serial=not arguments.parallel) for latency in latencies]
+    return _measure(arguments, paths, say, measure.SHARED, counters)
+
+
+def _percpu(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    return _measure(arguments, paths, say, measure.PERCPU, [Counter(0, serial=False)])
+
+
+def _measure(
+    arguments: argparse.Namespace,
+    paths: Paths,
+    say: Say,
+    algorithms: Sequence[str],
+    counters: Sequence[Counter],
+) -> int:
+    with _harness(arguments, paths) as harness:
+        for counter in counters:
+            say(f"a read takes {counter.latency_ns} ns")
+            run = harness.together if arguments.together else harness.measure
+            cells = measure.rounds(run, algorithms, arguments.threads, counter, arguments.rounds)
+            _keep(arguments, [sample for cell in cells for sample in cell.samples])
+            out(f"us per call (processor time), a read taking {counter.latency_ns} ns")
+            out(_conditions(arguments, harness))
+            out(table.speeds(cells) + "\n")
+    return ExitCode.OK
+
+
+def _check(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    """Check all algorithms; what may go backwards, by NMIs, is what is upstream."""
+    with _harness(arguments, paths) as harness:
+        samples = []
+        for algorithm in (*measure.SHARED, *measure.PERCPU):
+            say(algorithm)
+            for threads in arguments.threads:
+                samples += [
+                    harness.check(algorithm, threads, Counter(LATENCIES_NS[0], bits=CHECK_BITS))
+                    for _ in range(arguments.rounds)
+                ]
+    _keep(arguments, samples)
+    out(table.checks(samples))
+    ours = [sample for sample in samples if sample.algorithm in ("combined", "pvclock")]
+    return ExitCode.OPERATION if any(sample.violations for sample in ours) else ExitCode.OK
+
+
+def _model(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    wrong = False
+    for claim in (*model.QUICK, *(model.LONG if arguments.long else ())):
+        say(claim.says)
+        with scratch.folder(paths.scratch, "model") as folder:
+            verdict = model.verify(claim, folder)
+        well = model.as_claimed(claim, verdict)
+        found = f"({verdict.violated}) can fail" if verdict.violated else "holds"
+        out(f"{'ok ' if well else 'NOT'} {claim.says}: {found}, {verdict.states} states")
+        wrong = wrong or not well
+    return ExitCode.OPERATION if wrong else ExitCode.OK
+
+
+def _conditions(arguments: argparse.Namespace, harness: Harness) -> str:
+    cpus = len(set(harness.cpus))
+    together = ", while all threads ran" if arguments.together else ""
+    return f"threads on {cpus} CPUs{together}, medians of {arguments.rounds} runs of {arguments.ms} ms"
+
+
+def _keep(arguments: argparse.Namespace, samples: Sequence[measure.Sample]) -> None:
+    if arguments.json:
+        with arguments.json.open("a") as file:
+            file.write(measure.json_lines(samples))
+
+
+def _complain(message: str) -> None:
+    sys.stderr.write(f"clock-harness: error: {' '.join(message.split())}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; every foreseeable fault ends in one line and its exit code."""
+    signals.install()
+    try:
+        arguments = parser().parse_args(argv)
+        code: int = arguments.run(arguments, Paths.from_environment(), Progress())
+        return code
+    except ToolError as error:
+        _complain(str(error))
+        return error.code
+    except KeyboardInterrupt:
+        _complain("interrupted")
+        return ExitCode.INTERRUPTED
+    except signals.Terminated:
+        _complain("terminated")
+        return ExitCode.TERMINATED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _complain(f"{where}{error.strerror or error}")
+        return ExitCode.ENVIRONMENT
