@@ -6,11 +6,9 @@ and the switches wait for them: each time a CPU goes idle, the emulator stops al
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import subprocess
-import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +17,7 @@ from pathlib import Path
 from labtools import Lab
 
 from lpar_lab import arch, rootfs
-from lpar_lab.guest import qemu, ssh
+from lpar_lab.guest import lifecycle, qemu, seed, ssh
 from lpar_lab.paths import Paths
 
 ARCHIVE = "validation.pyz"
@@ -44,16 +42,6 @@ def memory(cpus: int) -> int:
     return -(-(1024 + 5 * cpus) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
 
 
-def packed(archive: bytes) -> bytes:
-    """A tar file for the guest's second disk with the scripts in it."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        info = tarfile.TarInfo(ARCHIVE)
-        info.size = len(archive)
-        tar.addfile(info, io.BytesIO(archive))
-    return buffer.getvalue()
-
-
 @contextmanager
 def machine(
     lab: Lab, kernel: Path, shape: tuple[int, int], script: Sequence[str], *, archive: bytes, extra: str
@@ -69,10 +57,8 @@ def machine(
     folder = Path(tempfile.mkdtemp(prefix="bare-", dir=lab.folder))
     disk = rootfs.find(architecture, Paths.from_environment())
     assert disk, "no base disk: lpar-lab build-rootfs"
-    backing = ["-F", "raw", "-b", str(disk.image)]
-    overlay = ["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(folder / qemu.OVERLAY)]
-    subprocess.run(overlay, check=True, timeout=60)
-    (folder / qemu.SEED).write_bytes(packed(archive))
+    lifecycle.make_overlay(disk, folder)
+    (folder / qemu.SEED).write_bytes(seed.pack([seed.Member(ARCHIVE, archive, 0o644)]))
     guest = qemu.Machine(
         name="bare",
         arch=architecture,

@@ -42,7 +42,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
 
     def choose(console: str, ending: str) -> None:
         monkeypatch.setattr(lifecycle.preflight, "require", lambda *_: None)
-        monkeypatch.setattr(lifecycle, "_make_overlay", lambda *_: None)
+        monkeypatch.setattr(lifecycle, "make_overlay", lambda *_: None)
         monkeypatch.setattr(lifecycle, "SETTLE_S", 0.0)
         monkeypatch.setattr(lifecycle, "POLL_S", 0.05)
         monkeypatch.setattr(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
 from hotplug_timer.errors import ExitCode, ToolError
-from lpar_lab import scratch, signals
+from lpar_lab import scratch
+from lpar_lab.entry import Parser, guarded
 from lpar_lab.paths import Paths
 from lpar_lab.ui import Progress, Say, out
 
@@ -22,14 +21,6 @@ LATENCIES_NS = (500, 1000, 5000)
 """Reads of an HPET and of an ACPI PM timer take from half a microsecond to a few."""
 CHECK_BITS = 24
 """A counter of few bits wraps often: one of 24 every 17 ms."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Bad arguments end like every other fault: one line and its exit code."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print."""
-        raise ToolError(message, f"see {self.prog} --help", ExitCode.USAGE)
 
 
 def parser() -> Parser:
@@ -192,27 +183,12 @@ def _keep(arguments: argparse.Namespace, samples: Sequence[measure.Sample]) -> N
             file.write(measure.json_lines(samples))
 
 
-def _complain(message: str) -> None:
-    sys.stderr.write(f"clock-harness: error: {' '.join(message.split())}\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; every foreseeable fault ends in one line and its exit code."""
-    signals.install()
-    try:
+
+    def work() -> int:
         arguments = parser().parse_args(argv)
         code: int = arguments.run(arguments, Paths.from_environment(), Progress())
         return code
-    except ToolError as error:
-        _complain(str(error))
-        return error.code
-    except KeyboardInterrupt:
-        _complain("interrupted")
-        return ExitCode.INTERRUPTED
-    except signals.Terminated:
-        _complain("terminated")
-        return ExitCode.TERMINATED
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _complain(f"{where}{error.strerror or error}")
-        return ExitCode.ENVIRONMENT
+
+    return guarded("clock-harness", work)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import json
 import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from hotplug_timer.errors import ExitCode, ToolError
 
-from . import arch, demo, inventory, rootfs, signals
+from . import arch, demo, inventory, rootfs
+from .entry import Parser, guarded
 from .guest import lifecycle, qemu, ssh, status
 from .kernel import artifact, build, series, source
 from .kernel.artifact import Artifact
@@ -26,14 +26,6 @@ EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
   ended early; 7 time ran out; 130 interrupted; 143 terminated"""
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse, with this project's one-line error format."""
-
-    def error(self, message: str) -> NoReturn:
-        """Write one line and leave with USAGE."""
-        raise ToolError(message, f"see '{self.prog} --help'", ExitCode.USAGE)
 
 
 def positive(text: str) -> int:
@@ -402,38 +394,12 @@ def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     )
 
 
-def _complain(message: str) -> None:
-    sys.stderr.write(f"lpar-lab: error: {' '.join(message.split())}\n")
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; every foreseeable fault ends in one line and its exit code."""
-    signals.install()
-    try:
+
+    def work() -> int:
         arguments = parser().parse_args(argv)
         code: int = arguments.run(arguments, Paths.from_environment(), Progress())
         return code
-    except ToolError as error:
-        _complain(str(error))
-        return error.code
-    except KeyboardInterrupt:
-        _complain("interrupted; what it had started was ended")
-        return ExitCode.INTERRUPTED
-    except signals.Terminated:
-        _complain("terminated; what it had started was ended")
-        return ExitCode.TERMINATED
-    except BrokenPipeError:
-        # The reader of our output has gone; Python must not complain about it once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
-    except OSError as error:
-        return _environment_fault(error)
 
-
-def _environment_fault(error: OSError) -> int:
-    """Say what the operating system refused; a full disk has its own next step."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    hint = "free some space or move the cache with XDG_CACHE_HOME" if full else "check permissions and space"
-    where = f"{error.filename}: " if error.filename else ""
-    _complain(f"{where}{error.strerror or error}; {hint}")
-    return ExitCode.ENVIRONMENT
+    return guarded("lpar-lab", work)

@@ -146,7 +146,7 @@ def _start(
     folder.mkdir(parents=True, mode=0o700)
     try:
         seed.write(folder, request.name, port)
-        _make_overlay(disk, folder)
+        make_overlay(disk, folder)
         machine = Machine(
             name=request.name,
             arch=request.arch,
@@ -166,7 +166,8 @@ def _start(
         raise
 
 
-def _make_overlay(disk: Disk, folder: Path) -> None:
+def make_overlay(disk: Disk, folder: Path) -> None:
+    """Give a guest's folder a disk over the base disk; ToolError (ENVIRONMENT) when that fails."""
     result = process.run(
         ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.image, folder / qemu.OVERLAY]
     )
