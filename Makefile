@@ -2,14 +2,14 @@
 PYTEST = .venv/bin/python -m pytest
 
 help:        ## list the targets
-	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
 test: setup-tests  ## all tests: unit, pages in a browser, kernel builds, guests in QEMU
 	$(PYTEST)
 test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
 	$(PYTEST) -n 2 -m "not browser and not kernel and not lab"
-validate: setup  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
+validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
 	$(PYTEST) tests/validation --resume
 lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
@@ -25,7 +25,9 @@ setup-python:  ## install what the unit tests need
 	tools/setup/setup.sh python
 setup-tests: ## install what all tests need
 	tools/setup/setup.sh tests
+setup-validation: ## install what proving the series needs
+	tools/setup/setup.sh validation
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python setup-tests clean
+.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python setup-tests setup-validation clean

@@ -10,7 +10,7 @@ import json
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,34 +21,46 @@ from lpar_lab.guest import lifecycle, qemu, seed, ssh
 from lpar_lab.paths import Paths
 
 ARCHIVE = "validation.pyz"
+FOLDER = "/run"
+"""Where the guest finds its files."""
 ENDED = "the script ended with "
 SETUP = (
+    "export PATH=/usr/sbin:/usr/bin",
     "mount -t proc proc /proc",
     "mount -t sysfs sysfs /sys",
     "mount -t tmpfs tmpfs /run",
-    "tar -C /run -xf /dev/vdb",
+    f"tar -C {FOLDER} -xf /dev/vdb",
     "echo",  # the kernel's last line on the console has no end
 )
 
 
 def command_line(architecture: arch.Arch, script: Sequence[str], extra: str) -> str:
     """Return a kernel command line whose init runs `script` (name and options) and says how it ended."""
-    steps = [*SETUP, f"python3 /run/{ARCHIVE} {shlex.join(script)}", f"echo {ENDED}$?", "exec sleep infinity"]
+    steps = [*SETUP, f"python3 {FOLDER}/{ARCHIVE} {shlex.join(script)}", f"echo {ENDED}$?", "exec sleep infinity"]
     return f'{qemu.kernel_command_line(architecture, extra)} init=/bin/sh -- -c "{"; ".join(steps)}"'
 
 
-def memory(cpus: int) -> int:
-    """MiB for `cpus` CPUs and one process."""
-    return -(-(1024 + 5 * cpus) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
+def memory(cpus: int, extra: int = 0) -> int:
+    """MiB for `cpus` CPUs and one process, and `extra` beside."""
+    return -(-(1024 + 5 * cpus + extra) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
 
 
 @contextmanager
 def machine(
-    lab: Lab, kernel: Path, shape: tuple[int, int], script: Sequence[str], *, archive: bytes, extra: str
+    lab: Lab,
+    kernel: Path,
+    shape: tuple[int, int],
+    script: Sequence[str],
+    *,
+    files: Mapping[str, bytes],
+    extra: str,
+    extra_mb: int = 0,
 ) -> Iterator[subprocess.Popen[str]]:
-    """Boot `kernel` (its artifact.json) ; give a process that writes what its console gets.
+    """Boot `kernel` (its artifact.json); give a process that writes what its console gets.
 
-    `shape` is cores and threads of each. `script` is what to run: name and options.
+    `shape` is cores and threads of each. `script` is what to run: name and options. `files` are what
+    the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
+    kernel command line. `extra_mb` is memory beside what such a guest needs (MiB).
     The process ends with the guest, and the guest with this context.
     """
     facts = json.loads(kernel.read_text())
@@ -58,13 +70,13 @@ def machine(
     disk = rootfs.find(architecture, Paths.from_environment())
     assert disk, "no base disk: lpar-lab build-rootfs"
     lifecycle.make_overlay(disk, folder)
-    (folder / qemu.SEED).write_bytes(seed.pack([seed.Member(ARCHIVE, archive, 0o644)]))
+    (folder / qemu.SEED).write_bytes(seed.pack([seed.Member(name, content, 0o644) for name, content in files.items()]))
     guest = qemu.Machine(
         name="bare",
         arch=architecture,
         cores=cores,
         threads=threads,
-        memory=memory(cores * threads),
+        memory=memory(cores * threads, extra_mb),
         accel="tcg",
         ssh_port=ssh.choose_port(None),
         kernel=Path(facts["image"]),

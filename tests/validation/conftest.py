@@ -23,7 +23,7 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
-    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes", "--bare"),
+    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes", "--bare", "--append"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -62,6 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bare",
         action="store_true",
         help="test_speed: in guests without systemd and SSH, for hundreds of CPUs",
+    )
+    group.addoption(
+        "--append",
+        default="",
+        help="test_speed: more words for the guest's kernel command line, such as smt-enabled=off, with which"
+        " a large guest boots sooner: its secondary threads come with the first switch",
     )
     group.addoption(
         "--resume",

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 import zipapp
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -21,7 +21,7 @@ from lpar_lab.guest import console
 Say = Callable[[str], None]
 SCRIPTS = Path(__file__).with_name("guest")
 RESULTS = ROOT / "results/validation"
-ARCHIVE = "/run/validation.pyz"
+ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
 BOOT_S = 5400.0
 """Kernel and base disk may have to be built first."""
 LOUD = "loglevel=8 log_buf_len=8M"
@@ -124,9 +124,8 @@ class Proving:
         self.lab.must("ssh", self.name, "--", f"cat > {path}", stdin=content, timeout=300)
 
     def image(self) -> bytes:
-        """The kernel that the guest runs, as it was booted."""
-        state = json.loads((self.lab.guests / self.name / "state.json").read_text())
-        return Path(json.loads(Path(state["kernel"]).read_text())["image"]).read_bytes()
+        """The kernel that was ordered, as it is booted."""
+        return Path(json.loads(self._kernel().read_text())["image"]).read_bytes()
 
     def _archive(self) -> bytes:
         target = self.results / "guest.pyz"
@@ -146,21 +145,29 @@ class Proving:
         assert command.wait() == 0, "\n".join([*lines[-20:], "console:", *self.console()[-20:]])
         return read_records(lines)
 
-    def alone(self, name: str, *options: str, append: str = "", silence: float = 300) -> list[dict[str, Any]]:
+    def alone(
+        self,
+        name: str,
+        *options: str,
+        files: Mapping[str, bytes] | None = None,
+        append: str = "",
+        memory: int = 0,
+        silence: float = 300,
+    ) -> list[dict[str, Any]]:
         """Boot a guest that runs a script and nothing else; return its records. Fails when it fails.
 
-        For hundreds of CPUs: see bare.py.
+        For hundreds of CPUs: see bare.py. `files` are for the script; `memory` as with boot().
         """
         order = self.order
-        kernel = order.kernel or self._kernel()
         self.lab.must("build-rootfs", "--arch", order.arch, timeout=BOOT_S)
         with bare.machine(
             self.lab,
-            kernel,
+            self._kernel(),
             (order.cores, order.threads),
             (name, *options),
-            archive=self._archive(),
+            files={bare.ARCHIVE: self._archive(), **(files or {})},
             extra=f"{LOUD} {append}".strip(),
+            extra_mb=memory,
         ) as console:
             lines: list[str] = []
             for line in self._heard("console", console, silence):
@@ -172,7 +179,11 @@ class Proving:
 
     def _kernel(self) -> Path:
         """Build the kernel that was ordered, or find it; its artifact.json."""
-        words = ["--base", self.order.base, "--arch", self.order.arch, "--variant", self.order.variant]
+        if self.order.kernel:
+            return self.order.kernel
+        order = self.order
+        words = ["--base", order.base, "--arch", order.arch, "--variant", order.variant]
+        words += [word for topic in order.topics for word in ("--config", topic)]
         return Path(self.lab.must("build-kernel", *words, "--print-artifact", timeout=BOOT_S).strip())
 
     def _heard(self, name: str, command: subprocess.Popen[str], silence: float) -> Iterator[str]:

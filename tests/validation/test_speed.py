@@ -6,6 +6,7 @@ Proven: the targets of gains.TARGETS, and that the machine-wide costs of a switc
 from collections.abc import Callable
 from dataclasses import replace
 
+import bare
 import gains
 import pytest
 import verdicts
@@ -25,8 +26,6 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
     words = ["--iterations", str(option("--iterations"))]
     kernels = {"stock": option("--stock-modes").split(","), "patched": ["plain", "legacy"]}
     crash = "crash" in kernels["stock"]
-    if crash and option("--bare"):
-        raise pytest.UsageError("--bare has no crash kernel to load: leave one of the two out")
     kernels["patched"] += ["crash"] if crash else []
     figures: list[gains.Figure] = []
     releases = {}
@@ -36,14 +35,15 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
             continue
         proving.order = replace(proving.order, variant=kernel)
         script = ("speed", *words, "--modes", *modes)
+        files = {"kernel": proving.image()} if crash else {}
+        append = f"{QUIET} {RESERVE if crash else ''} {option('--append')}".strip()
+        memory = EXTRA_MB if crash else 0
         if option("--bare"):
-            records = proving.alone(*script, append=QUIET, silence=SILENCE_S)
+            records = proving.alone(*script, files=files, append=append, memory=memory, silence=SILENCE_S)
         else:
-            proving.boot(
-                append=f"{QUIET} {RESERVE if crash else ''}".strip(), memory=EXTRA_MB if crash else 0
-            )
-            if crash:
-                proving.send(proving.image(), "/run/kernel")
+            proving.boot(append=append, memory=memory)
+            for name, content in files.items():
+                proving.send(content, f"{bare.FOLDER}/{name}")
             records = proving.script(*script, silence=SILENCE_S)
             proving.close()
         figures += gains.figures(kernel, records)

@@ -12,11 +12,12 @@ exit_environment=3
 
 usage() {
     cat <<USAGE
-Usage: tools/setup/setup.sh [--dry-run] [python|lab|tests]
+Usage: tools/setup/setup.sh [--dry-run] [python|lab|tests|validation]
 
-  python   what the unit tests need: Python, git and the locked Python packages in .venv
-  lab      (default) that, and what builds kernels and boots guests: cross compiler, QEMU $qemu_wanted or newer
-  tests    that, and what opens reports in the tests: a headless Chromium
+  python      what the unit tests need: Python, git and the locked Python packages in .venv
+  lab         (default) that, and what builds kernels and boots guests: cross compiler, QEMU $qemu_wanted or newer
+  tests       that, and what opens reports in the tests: a headless Chromium
+  validation  what lab installs, and what else compiles the kernel series: a cross compiler for arm64
 
   --dry-run   only say what would be installed
 
@@ -154,7 +155,7 @@ profile=lab
 for argument in "$@"; do
     case $argument in
         --dry-run) dry_run=yes ;;
-        python | lab | tests) profile=$argument ;;
+        python | lab | tests | validation) profile=$argument ;;
         -h | --help) usage && exit 0 ;;
         *) usage >&2 && die "unknown argument '$argument'; see above" "$exit_usage" ;;
     esac
@@ -168,5 +169,6 @@ case $profile in
     python) install_packages python ;;
     lab) install_packages python lab ;;
     tests) install_packages python lab browser ;;
+    validation) install_packages python lab validation ;;
 esac
 install_python_packages
