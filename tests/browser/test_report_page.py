@@ -155,9 +155,9 @@ def test_printing_has_every_section_and_splits_no_picture(open_page: Open, repor
     assert "On this page" not in text
     # A heading, its picture's axis and the caption below are on one sheet.
     assert any("smt=off" in sheet and "sample, in time order" in sheet for sheet in pages)
-    states = next(sheet for sheet in pages if "own seconds per transition" in sheet)
+    states = next(sheet for sheet in pages if "seconds per transition, by the clock" in sheet)
     assert "takedown_cpu" in states
-    assert "The states with the longest own time" in states
+    assert "The longest states" in states
 
 
 def test_links_save_files_of_the_right_names_and_contents(open_page: Open, report: Path) -> None:

@@ -36,7 +36,12 @@ SETUP = (
 
 def command_line(architecture: arch.Arch, script: Sequence[str], extra: str) -> str:
     """Return a kernel command line whose init runs `script` (name and options) and says how it ended."""
-    steps = [*SETUP, f"python3 {FOLDER}/{ARCHIVE} {shlex.join(script)}", f"echo {ENDED}$?", "exec sleep infinity"]
+    steps = [
+        *SETUP,
+        f"python3 {FOLDER}/{ARCHIVE} {shlex.join(script)}",
+        f"echo {ENDED}$?",
+        "exec sleep infinity",
+    ]
     return f'{qemu.kernel_command_line(architecture, extra)} init=/bin/sh -- -c "{"; ".join(steps)}"'
 
 
@@ -70,7 +75,9 @@ def machine(
     disk = rootfs.find(architecture, Paths.from_environment())
     assert disk, "no base disk: lpar-lab build-rootfs"
     lifecycle.make_overlay(disk, folder)
-    (folder / qemu.SEED).write_bytes(seed.pack([seed.Member(name, content, 0o644) for name, content in files.items()]))
+    (folder / qemu.SEED).write_bytes(
+        seed.pack([seed.Member(name, content, 0o644) for name, content in files.items()])
+    )
     guest = qemu.Machine(
         name="bare",
         arch=architecture,

@@ -13,7 +13,7 @@ from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.analysis.report import states
 from hotplug_timer.analysis.report.traces import Traces, read_traces
 from hotplug_timer.analysis.trace.flame import INLINE_BOXES, to_inline
-from hotplug_timer.analysis.trace.nested import SpentNested
+from hotplug_timer.analysis.trace.states import SpentInState
 from hotplug_timer.errors import ExitCode, ToolError
 
 GOLDEN_STATES = TRACES / "ppc64le-states.txt"
@@ -62,7 +62,7 @@ def test_traces_of_one_variant_are_added_up_and_divided(tmp_path: Path) -> None:
     assert len(both.files) == 2
     state = (145, "takedown_cpu")
     totals = [states.Times("stock", len(each.files), each.analysis.by_state()) for each in (both, one)]  # type: ignore[attr-defined]
-    assert totals[0].own_s(state) == totals[1].own_s(state)
+    assert totals[0].clock_s(state) == totals[1].clock_s(state)
     assert totals[0].spent[state].times == 2 * totals[1].spent[state].times
 
 
@@ -183,11 +183,13 @@ def test_without_traces_the_sections_say_how_to_record_them(tmp_path: Path) -> N
         )
 
 
-def test_states_that_run_in_one_variant_only_are_shown_as_such() -> None:
-    stock = states.Times(
-        "stock", 1, {(1, "f"): SpentNested(2, 10**9, 10**9, 10**9), (2, "g"): SpentNested(1, 5, 5, 5)}
-    )
-    patched = states.Times("patched", 2, {(1, "f"): SpentNested(5, 10**9, 10**9, 10**9)})
+def test_states_take_what_the_clock_says_and_may_run_in_one_variant_only() -> None:
+    def spent(times: int, clock: int) -> SpentInState:
+        """As of CPUs that were in it together: their own times add up to more than it took."""
+        return SpentInState(times, times * clock, clock, times * clock, clock=clock)
+
+    stock = states.Times("stock", 1, {(1, "f"): spent(2, 10**9), (2, "g"): spent(1, 5)})
+    patched = states.Times("patched", 2, {(1, "f"): spent(5, 10**9)})
     assert states.rows([stock, patched]) == [
         ["1", "f", "1.000000", "2", "1.000000", "0.500000", "2.5", "1.000000"],
         ["2", "g", "0.000000", "1", "0.000000", "-", "-", "-"],

@@ -1,4 +1,8 @@
-"""Time per cpuhp state of several variants: one picture and the table below it."""
+"""Time per cpuhp state of several variants: one picture and the table below it.
+
+Time is by the clock: CPUs that go together share a state, and their own times add up to many times of
+what it took.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from matplotlib.figure import Figure
 
 from hotplug_timer.analysis import drawing
 from hotplug_timer.analysis.report.text import short_seconds
-from hotplug_timer.analysis.trace.nested import SpentNested
+from hotplug_timer.analysis.trace.states import SpentInState
 
 #: A state by its step and callback.
 State = tuple[int, str]
@@ -31,12 +35,12 @@ class Times:
 
     label: str
     transitions: int
-    spent: Mapping[State, SpentNested]
+    spent: Mapping[State, SpentInState]
 
-    def own_s(self, state: State) -> float | None:
-        """Return the state's own seconds per transition; None when it did not run."""
+    def clock_s(self, state: State) -> float | None:
+        """Return the seconds per transition in which a CPU was in the state; None when it did not run."""
         found = self.spent.get(state)
-        return found.own / 1e9 / self.transitions if found else None
+        return found.clock / 1e9 / self.transitions if found else None
 
 
 def longest(times: Sequence[Times], most: int) -> list[State]:
@@ -55,7 +59,7 @@ def drawn(times: Sequence[Times]) -> list[State]:
 
 def header(times: Sequence[Times]) -> list[str]:
     """Return the table's headings: the state's two, and three for each variant."""
-    names = ("own time (s)", "calls", "longest (s)")
+    names = ("by the clock (s)", "calls", "longest (s)")
     return ["step", "callback", *(f"{one.label}: {name}" for one in times for name in names)]
 
 
@@ -87,13 +91,13 @@ def describe(times: Sequence[Times]) -> str:
     """Return the picture in words, for those who cannot see it."""
     parts = []
     for state in drawn(times):
-        own = ", ".join(f"{one.label} {_text(one.own_s(state), 'did not run')}" for one in times)
-        parts.append(f"{state[1]}: {own}")
-    return f"Own seconds per transition of the longest states. {'; '.join(parts)}."
+        took = ", ".join(f"{one.label} {_text(one.clock_s(state), 'did not run')}" for one in times)
+        parts.append(f"{state[1]}: {took}")
+    return f"Seconds per transition of the longest states, by the clock. {'; '.join(parts)}."
 
 
 def _most(times: Sequence[Times], state: State) -> float:
-    return max(one.own_s(state) or 0.0 for one in times)
+    return max(one.clock_s(state) or 0.0 for one in times)
 
 
 def _cells(one: Times, state: State) -> list[str]:
@@ -102,7 +106,7 @@ def _cells(one: Times, state: State) -> list[str]:
         return ["-", "-", "-"]
     calls = found.times / one.transitions
     return [
-        _text(one.own_s(state)),
+        _text(one.clock_s(state)),
         f"{calls:g}" if calls == int(calls) else f"{calls:.1f}",
         _text(found.longest / 1e9),
     ]
@@ -117,7 +121,7 @@ def _draw_state(
 ) -> None:
     _write(axes, 0, top + 0.4, state[1], 9)
     for line, one in enumerate(times, start=1):
-        seconds = one.own_s(state)
+        seconds = one.clock_s(state)
         color = drawing.SERIES[drawing.series(labels, one.label)]
         axes.barh(top + line + 0.4, seconds or 0.0, height=0.8, color=color)
         shown = "did not run" if seconds is None else short_seconds(seconds)
@@ -132,5 +136,7 @@ def _write(axes: Axes, x: float, y: float, text: str, size: float) -> None:
 
 def _style(axes: Axes, emulated: bool) -> None:
     axes.set_yticks([])
-    axes.set_xlabel(f"own seconds per transition{' (emulated)' if emulated else ''}", color=drawing.INK)
+    axes.set_xlabel(
+        f"seconds per transition, by the clock{' (emulated)' if emulated else ''}", color=drawing.INK
+    )
     drawing.style_axes(axes, "x")

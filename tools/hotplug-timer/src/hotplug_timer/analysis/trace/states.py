@@ -21,7 +21,9 @@ class _Callback(Span):
 
 
 @dataclass
-class _Spent(SpentNested):
+class SpentInState(SpentNested):
+    """Times in ns of a state, or of a CPU in all of its states."""
+
     slowest_cpu: int = -1
     failed: int = 0
     #: By the clock: time in which at least one CPU was in the state. CPUs that go together share it.
@@ -56,8 +58,8 @@ class States(Nested[_Callback]):
     spans = "callbacks"
     title = "Time in CPU hotplug callbacks"
 
-    _states: dict[tuple[int, str], _Spent] = field(default_factory=dict)
-    _cpus: dict[int, _Spent] = field(default_factory=dict)
+    _states: dict[tuple[int, str], SpentInState] = field(default_factory=dict)
+    _cpus: dict[int, SpentInState] = field(default_factory=dict)
     _names: dict[bytes, str] = field(default_factory=dict)
 
     def end_file(self) -> None:
@@ -70,7 +72,7 @@ class States(Nested[_Callback]):
         """Return what takes the cpuhp events."""
         return {"cpuhp_enter": self._enter, "cpuhp_multi_enter": self._enter, "cpuhp_exit": self._exit}
 
-    def by_state(self) -> Mapping[tuple[int, str], SpentNested]:
+    def by_state(self) -> Mapping[tuple[int, str], SpentInState]:
         """Return what each state took, by its step and callback."""
         return self._left()
 
@@ -118,7 +120,7 @@ class States(Nested[_Callback]):
             ),
         )
 
-    def _left(self) -> dict[tuple[int, str], _Spent]:
+    def _left(self) -> dict[tuple[int, str], SpentInState]:
         # One that was entered and never left took nobody knows how long.
         return {state: spent for state, spent in self._states.items() if spent.times}
 
@@ -132,7 +134,7 @@ class States(Nested[_Callback]):
         if (name := self._names.get(function)) is None:
             name = self._names[function] = readable(function.strip(b"() "))
         self._open.setdefault(cpu, []).append(_Callback(name, step=step, since=event.ns))
-        self._states.setdefault((step, name), _Spent()).enter(event.ns)
+        self._states.setdefault((step, name), SpentInState()).enter(event.ns)
 
     def _exit(self, event: Event) -> None:
         words = event.info.split()
@@ -154,5 +156,5 @@ class States(Nested[_Callback]):
         took = max(event.ns - ended.since, 0)
         own = self._close(ended, stack, took)
         if not stack:
-            self._cpus.setdefault(cpu, _Spent()).add_on(cpu, took, own, failed)
+            self._cpus.setdefault(cpu, SpentInState()).add_on(cpu, took, own, failed)
         self._states[step, ended.function].add_on(cpu, took, own, failed)
