@@ -38,11 +38,17 @@ class Figure:
     """the longest wait for the hotplug lock, in seconds, during one more switch"""
     rewrites: int = 0
     """of the CPUs in the crash kernel's device tree"""
+    pieces: tuple[dict[str, float], ...] = ()
+    """what the pieces of the chunks took (seconds), by switch; empty where the kernel does not tell"""
 
     @property
     def median(self) -> float:
         """Seconds."""
         return statistics.median(self.seconds)
+
+    def piece(self, name: str) -> float:
+        """Seconds of that piece, the median of all switches."""
+        return statistics.median(switch.get(name, 0.0) for switch in self.pieces)
 
 
 @dataclass(frozen=True)
@@ -112,6 +118,7 @@ def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
             rebuilds=record["counts"][REBUILDS],
             reader_wait=record.get("reader_wait"),
             rewrites=record["counts"][REWRITES],
+            pieces=tuple(filter(None, record.get("pieces", ()))),
         )
         for record in verdicts.of_kind(records, "speed")
     ]
@@ -160,7 +167,10 @@ def save(run: Run, path: Path) -> None:
 def load(path: Path) -> Run:
     """Read a run that was kept."""
     data = json.loads(path.read_text())
-    kept = [Figure(**{**figure, "seconds": tuple(figure["seconds"])}) for figure in data.pop("figures")]
+    kept = [
+        Figure(**{**figure, "seconds": tuple(figure["seconds"]), "pieces": tuple(figure.get("pieces", ()))})
+        for figure in data.pop("figures")
+    ]
     return Run(**data, figures=tuple(kept))
 
 
@@ -203,7 +213,34 @@ def table(runs: Sequence[Run]) -> str:
                 if off and on:
                     lines.append(_row(run, off, on))
     kernels = sorted({release for run in runs for release in run.releases.values()})
-    return "\n".join([*lines, "", *_growth(runs), f"Kernels: {', '.join(kernels)}."]) + "\n"
+    parts = [*lines, "", *_growth(runs), f"Kernels: {', '.join(kernels)}.", *_pieces(runs)]
+    return "\n".join(parts) + "\n"
+
+
+PIECES = {
+    "callbacks": "callbacks of online CPUs",
+    "domains": "cpusets and domains",
+    "deactivate": "inactive, grace period",
+    "takedown": "rendezvous until dead",
+    "dead": "callbacks of dead CPUs",
+    "lock": "waiting for the lock",
+}
+"""Of a chunk that goes down, by the tracepoint's names, in words."""
+
+
+def _pieces(runs: Sequence[Run]) -> list[str]:
+    """Where the time of off goes on the patched kernel, from smaller guests to larger ones."""
+    lines = []
+    for run in sorted(runs, key=lambda run: (run.arch, run.bare, run.cpus)):
+        off = run.of("patched", "plain", "off")
+        if off and off.pieces:
+            cells = [run.guest, f"{off.median:.2f}", *(f"{off.piece(name):.3f}" for name in PIECES)]
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return []
+    head = f"| guest | off: median s | {' | '.join(PIECES.values())} |"
+    intro = "Where the time of `off` goes on the patched kernel (seconds, all chunks together; medians):"
+    return ["", intro, "", head, f"|{'---|' * (len(PIECES) + 2)}", *lines]
 
 
 def _row(run: Run, off: Figure, on: Figure) -> str:

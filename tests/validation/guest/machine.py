@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ CONTROL = CPUS / "smt/control"
 CHUNK = CPUS / "hotplug/bulk_chunk"
 EXPEDITED = Path("/sys/kernel/rcu_expedited")
 TRACING = Path("/sys/kernel/tracing")
+CHUNK_EVENT = TRACING / "events/cpuhp/cpuhp_bulk_chunk"
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"
 
@@ -126,13 +128,52 @@ class KernelLog:
             found.append(entry.split(";", 1)[1].split("\n", 1)[0])
 
 
+def mount_tracing() -> None:
+    """Have the files of ftrace."""
+    if not (TRACING / "set_ftrace_filter").exists():
+        os.system("mount -t tracefs none /sys/kernel/tracing")  # noqa: S605
+
+
+class Pieces:
+    """What the pieces of a chunk take, by the tracepoint of the series; nothing on a stock kernel."""
+
+    def __init__(self) -> None:
+        mount_tracing()
+        self._there = CHUNK_EVENT.exists()
+        self.taken()
+        if self._there:
+            write(CHUNK_EVENT / "enable", 1)
+
+    def taken(self) -> dict[str, float]:
+        """Seconds of each piece in all chunks since this was called last."""
+        if not self._there:
+            return {}
+        pieces = pieces_in((TRACING / "trace").read_text())
+        with (TRACING / "trace").open("w"):  # opening it so empties it
+            return pieces
+
+    def stop(self) -> None:
+        """Trace no longer."""
+        if self._there:
+            write(CHUNK_EVENT / "enable", 0)
+
+
+def pieces_in(text: str) -> dict[str, float]:
+    """Seconds of each piece, all chunks together, from the text of a trace."""
+    sums: dict[str, int] = {}
+    for chunk in re.findall(r": cpuhp_bulk_chunk: .* ns: (.*)", text):
+        words = chunk.split()
+        for name, ns in zip(words[::2], words[1::2], strict=True):
+            sums[name] = sums.get(name, 0) + int(ns)
+    return {name: ns / 1e9 for name, ns in sums.items()}
+
+
 class Calls:
     """Counts the calls of kernel functions, by ftrace's function profile."""
 
     def __init__(self, *functions: str) -> None:
         self.functions = functions
-        if not (TRACING / "set_ftrace_filter").exists():
-            os.system("mount -t tracefs none /sys/kernel/tracing")  # noqa: S605
+        mount_tracing()
         write(TRACING / "function_profile_enabled", 0)
         for function in functions:  # one write takes one
             write(TRACING / "set_ftrace_filter", function)

@@ -86,13 +86,16 @@ def one_by_one(value: str) -> float:
 def measure(mode: str, iterations: int, reader: bool) -> None:
     """Time off and on, then once more count what they cost, and have a reader wait for them.
 
-    Without iterations, the time of that switch is taken.
+    Without iterations, the times of that switch are taken.
     """
     path = one_by_one if mode == "legacy" else by_control
     seconds: dict[str, list[float]] = {"off": [], "on": []}
+    pieces: dict[str, list[dict[str, float]]] = {"off": [], "on": []}
+    stopwatch = machine.Pieces()
     for _ in range(iterations):
         for value, times in seconds.items():
             times.append(round(path(value), 4))
+            pieces[value].append(stopwatch.taken())
             say(f"{mode} {value} {times[-1]:.3f} s")
     for value, times in seconds.items():
         facts: dict[str, object] = {"mode": mode, "to": value}
@@ -103,11 +106,13 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
         calls = Calls(*COSTS)
         counted = round(path(value), 4)
         facts.update(counts=calls.counts(), seconds=times or [counted])
+        facts.update(pieces=pieces[value] or [stopwatch.taken()])
         calls.stop()
         if waiting:
             waiting.stop()
             facts.update(reader_wait=round(waiting.longest, 4), reader_calls=waiting.calls)
         record("speed", **facts)
+    stopwatch.stop()
 
 
 def main() -> None:

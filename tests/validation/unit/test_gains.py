@@ -75,6 +75,23 @@ def test_an_unusual_guest_has_no_target_but_its_counts_are_judged() -> None:
     assert gains.problems(with_off(run_of(cores=3), rendezvous=9)) != []
 
 
+def test_pieces_are_kept_and_shown_by_their_medians(tmp_path: Path) -> None:
+    run = run_of()
+    pieces = tuple({"takedown": seconds, "dead": 0.001} for seconds in (0.1, 0.3, 0.2))
+    run = replace(
+        run,
+        figures=tuple(
+            replace(kept, pieces=pieces) if (kept.kernel, kept.to) == ("patched", "off") else kept
+            for kept in run.figures
+        ),
+    )
+    gains.save(run, tmp_path / "speed.json")
+    assert gains.load(tmp_path / "speed.json") == run
+    (row,) = gains.table([run]).splitlines()[-1:]
+    assert row == "| ppc64le, 2 x 8 | 0.16 | 0.000 | 0.000 | 0.000 | 0.200 | 0.001 | 0.000 |"
+    assert "Where the time of `off` goes" not in gains.table([run_of()])
+
+
 def test_growth_is_the_slope_between_sizes() -> None:
     assert gains.exponent([(16, 1.0), (64, 16.0)]) == pytest.approx(2.0)
     assert "to the power of 2.2" in gains.table([run_of(), run_of(cores=8, stock=2.8 * 4**2.2)])

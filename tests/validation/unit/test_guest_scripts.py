@@ -47,3 +47,16 @@ def test_lists_and_masks() -> None:
     assert machine.numbers("0-3,8\n") == [0, 1, 2, 3, 8]
     assert machine.numbers("\n") == []
     assert machine.mask("00000001,00000003") == [0, 1, 32]
+
+
+def test_pieces_of_chunks_are_added_up() -> None:
+    line = (
+        "  kworker/0:1-12  [000] ..... 100.1: cpuhp_bulk_chunk: down cpus: 0001-0015 asked: 14 done: 14"
+        " fallback: no ret: 0"
+        " ns: lock 1000 callbacks 2000 domains 3000 deactivate 4000 takedown 5000 dead 6000\n"
+    )
+    text = f"# tracer: nop\n{line}{line.replace('takedown 5000', 'takedown 7000')}"
+    names = ("lock", "callbacks", "domains", "deactivate", "takedown", "dead")
+    each = zip(names, (2e-6, 4e-6, 6e-6, 8e-6, 12e-6, 12e-6), strict=True)
+    assert machine.pieces_in(text) == pytest.approx(dict(each))
+    assert machine.pieces_in("# tracer: nop\n") == {}
