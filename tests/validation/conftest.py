@@ -23,7 +23,8 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
-    *("--kasan", "--switches", "--every", "--minutes", "--iterations", "--stock-modes", "--bare", "--append"),
+    *("--kasan", "--switches", "--every", "--minutes"),
+    *("--iterations", "--stock-modes", "--bare", "--append", "--chunk"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -63,6 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="test_speed: in guests without systemd and SSH, for hundreds of CPUs",
     )
+    group.addoption("--chunk", type=int, help="test_speed: CPUs of a chunk (what the patched kernel has)")
     group.addoption(
         "--append",
         default="",

@@ -24,6 +24,7 @@ SILENCE_S = 3600.0
 def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config) -> None:
     option = pytestconfig.getoption
     words = ["--iterations", str(option("--iterations"))]
+    words += ["--chunk", str(option("--chunk"))] if option("--chunk") else []
     kernels = {"stock": option("--stock-modes").split(","), "patched": ["plain", "legacy"]}
     crash = "crash" in kernels["stock"]
     kernels["patched"] += ["crash"] if crash else []

@@ -120,9 +120,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--iterations", type=int, required=True)
     parser.add_argument("--modes", nargs="+", choices=["plain", "legacy", *CONDITIONS], required=True)
+    parser.add_argument("--chunk", type=int, help="CPUs of a chunk, where the kernel has chunks")
     options = parser.parse_args()
     if machine.online() != machine.present():
         machine.all_on()
+    if options.chunk and machine.CHUNK.exists():
+        write(machine.CHUNK, options.chunk)
     VICTIMS[:] = machine.secondaries()
     chunk = machine.read(machine.CHUNK) if machine.CHUNK.exists() else None
     record("machine", **machine.settings(), present=machine.present(), victims=VICTIMS, chunk=chunk)
