@@ -24,7 +24,7 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
     *("--kasan", "--switches", "--every", "--minutes"),
-    *("--iterations", "--stock-modes", "--bare", "--append", "--chunk"),
+    *("--iterations", "--stock-modes", "--patched-modes", "--bare", "--append", "--chunk"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -56,8 +56,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--stock-modes",
         default="plain,expedited,legacy",
-        help="test_speed: what to measure on the stock kernel; crash: with a crash kernel loaded, on the"
-        " patched one as well; '' for nothing (plain,expedited,legacy)",
+        help="test_speed: ways to switch the stock kernel: plain, expedited, legacy, crash (with a crash"
+        " kernel loaded); '' for none (plain,expedited,legacy)",
+    )
+    group.addoption(
+        "--patched-modes",
+        default="plain,legacy",
+        help="test_speed: the same of the patched one (plain,legacy)",
     )
     group.addoption(
         "--bare",

@@ -25,9 +25,8 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
     option = pytestconfig.getoption
     words = ["--iterations", str(option("--iterations"))]
     words += ["--chunk", str(option("--chunk"))] if option("--chunk") else []
-    kernels = {"stock": option("--stock-modes").split(","), "patched": ["plain", "legacy"]}
-    crash = "crash" in kernels["stock"]
-    kernels["patched"] += ["crash"] if crash else []
+    kernels = {kernel: option(f"--{kernel}-modes").split(",") for kernel in ("stock", "patched")}
+    crash = any("crash" in modes for modes in kernels.values())
     figures: list[gains.Figure] = []
     releases = {}
     chunks = 0
