@@ -1,5 +1,6 @@
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from fakehost import TRACING, FakeHost, FakeSysfs
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.bulktrace import parse_trace
 from hotplug_timer.target.counters import (
+    SETTLE_S,
+    SETTLE_TRIES,
     CounterWithChunks,
     FunctionProfileCounter,
     KprobeCounter,
@@ -192,6 +195,37 @@ def test_a_kernel_without_the_function_is_told_which(host: FakeHost) -> None:
         choose_counter(FakeSysfs(host))
     assert "cannot trace partition_sched_domains_locked, stop_machine_cpuslocked" in caught.value.message
     assert "refuses a kprobe on stop_machine_cpuslocked (No such file or directory)" in caught.value.message
+
+
+@pytest.mark.parametrize("profiler", [True, False])
+def test_a_function_that_is_inlined_is_counted_by_its_caller(host: FakeHost, profiler: bool) -> None:
+    host.add_tracing(profiler=profiler)
+    for name in ("available_filter_functions", "traceable"):
+        text = host.get(f"{TRACING}/{name}")
+        host.put(
+            f"{TRACING}/{name}", text.replace("partition_sched_domains_locked", "partition_sched_domains")
+        )
+    counter = choose_counter(FakeSysfs(host))
+    with counter.active():
+        wanted = host.get(f"{TRACING}/{'set_ftrace_filter' if profiler else 'kprobe_events'}")
+        assert "domain_rebuild" in counter.read()
+    assert sum("partition_sched_domains" in line for line in wanted.splitlines()) == 1
+    assert "partition_sched_domains_locked" not in wanted
+
+
+@pytest.mark.parametrize(("late", "sleeps"), [([0, 1, 2, 2], 3), (list(range(50)), SETTLE_TRIES)])
+def test_what_switching_tracing_on_costs_is_waited_for(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, late: list[int], sleeps: int
+) -> None:
+    host.add_tracing()
+    counter = choose_counter(FakeSysfs(host))
+    readings = iter(late)
+    slept: list[float] = []
+    monkeypatch.setattr(counter, "read", lambda: {"synchronize_rcu": next(readings)})
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with counter.active():
+        pass
+    assert slept == [SETTLE_S] * sleeps
 
 
 def test_tracefs_that_is_not_mounted_gets_the_mount_command(host: FakeHost) -> None:

@@ -23,6 +23,7 @@ TRACING = Path("/sys/kernel/tracing")
 CHUNK_EVENT = TRACING / "events/cpuhp/cpuhp_bulk_chunk"
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"
+SETTLE_S = 0.5
 
 
 def say(text: str) -> None:
@@ -178,10 +179,14 @@ class Calls:
         for function in functions:  # one write takes one
             write(TRACING / "set_ftrace_filter", function)
         write(TRACING / "function_profile_enabled", 1)
+        # Switching it on makes 7.2 wait for grace periods, in a worker which may still be at it.
+        time.sleep(SETTLE_S)
+        self._before = dict.fromkeys(functions, 0)
+        self._before = self.counts()
 
     def counts(self) -> dict[str, int]:
         """How many there were of each since this object was made."""
-        totals = dict.fromkeys(self.functions, 0)
+        totals = {function: -before for function, before in self._before.items()}
         for path in (TRACING / "trace_stat").glob("function*"):
             for line in path.read_text().splitlines():
                 words = line.split()

@@ -13,7 +13,13 @@ import loads
 import machine
 from machine import CPUS, EXPEDITED, Calls, record, say, switch, write
 
-COSTS = ("synchronize_rcu", machine.RENDEZVOUS, "partition_sched_domains_locked", "update_cpus_node")
+COSTS = (
+    "synchronize_rcu",
+    machine.RENDEZVOUS,
+    "partition_sched_domains_locked",
+    "partition_sched_domains",
+    "update_cpus_node",
+)
 KERNEL = "/run/kernel"
 """What is loaded as the crash kernel: the host has put it here."""
 

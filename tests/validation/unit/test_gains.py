@@ -110,7 +110,7 @@ def test_the_table_has_a_row_for_each_kernel_and_way() -> None:
 
 
 def test_figures_and_chunks_come_from_the_records() -> None:
-    counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS: 1, gains.REWRITES: 0}
+    counts = {gains.GRACE_PERIODS: 2, gains.RENDEZVOUS: 1, gains.REBUILDS[1]: 1, gains.REWRITES: 0}
     records: list[verdicts.Record] = [
         {"kind": "machine", "victims": list(range(120)), "chunk": "64", "release": "r"},
         {"kind": "speed", "mode": "plain", "to": "off", "seconds": [3, 1, 2], "counts": counts},

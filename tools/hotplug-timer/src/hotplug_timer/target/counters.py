@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.bulktrace import BulkTrace
@@ -18,18 +19,29 @@ from hotplug_timer.target.sysfs import Sysfs
 Counts = dict[str, int]
 
 TRACING_DIRS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-#: Count name to kernel function. Without these a count means nothing, so they have to be there.
+#: Count name to kernel function: the first of these that a kernel can trace. 7.2 has the locked one inlined
+#: into the other, where 6.12 has both and its cpusets call the locked one only. Without these a count means
+#: nothing, so each has to be there.
 FUNCTIONS = {
-    "synchronize_rcu": "synchronize_rcu",
-    "stop_machine": "stop_machine_cpuslocked",
-    "domain_rebuild": "partition_sched_domains_locked",
+    "synchronize_rcu": ("synchronize_rcu",),
+    "stop_machine": ("stop_machine_cpuslocked",),
+    "domain_rebuild": ("partition_sched_domains_locked", "partition_sched_domains"),
 }
 #: Counted where the kernel has it: tells "the wait is gone" from "the wait is expedited".
-OPTIONAL_FUNCTIONS = {"synchronize_rcu_expedited": "synchronize_rcu_expedited"}
+OPTIONAL_FUNCTIONS = {"synchronize_rcu_expedited": ("synchronize_rcu_expedited",)}
 GROUP = "hotplug_timer"
 INSTANCE = "hotplug-timer"
+#: Seconds in which nothing must be counted before a transition begins: switching tracing on waits for
+#: grace periods itself, in 7.2 by a worker that may still be at it. Others' are waited for so often at most.
+SETTLE_S, SETTLE_TRIES = 0.1, 10
 #: Kernel's "%-30.30s" in trace_stat.
 STAT_NAME_WIDTH = 30
+
+
+def traceable(wanted: Mapping[str, Sequence[str]], available: Collection[str]) -> dict[str, str]:
+    """Return the function that stands for each count on a kernel that can trace AVAILABLE, if any does."""
+    found = {key: next((name for name in names if name in available), None) for key, names in wanted.items()}
+    return {key: name for key, name in found.items() if name}
 
 
 def parse_function_stat(text: str) -> Counts:
@@ -90,12 +102,22 @@ class Counter(abc.ABC):
                 self._start()
             except OSError as error:
                 raise _tracing_error("cannot start counting", error) from error
+            self._settle()
             yield
         finally:
             try:
                 self._stop()
             except OSError as error:
                 raise _tracing_error("cannot put tracing back to what it was", error) from error
+
+    def _settle(self) -> None:
+        before = self.read()
+        for _ in range(SETTLE_TRIES):
+            time.sleep(SETTLE_S)
+            after = self.read()
+            if after == before:
+                return
+            before = after
 
     @abc.abstractmethod
     def _start(self) -> None: ...
@@ -129,11 +151,10 @@ class FunctionProfileCounter(Counter):
         if text is None:
             return "the kernel lacks CONFIG_DYNAMIC_FTRACE (no available_filter_functions)"
         available = {line.split()[0] for line in text.splitlines() if line.strip()}
-        missing = sorted(set(FUNCTIONS.values()) - available)
+        self._functions = traceable({**FUNCTIONS, **OPTIONAL_FUNCTIONS}, available)
+        missing = sorted(names[0] for key, names in FUNCTIONS.items() if key not in self._functions)
         if missing:
             return f"the kernel cannot trace {', '.join(missing)}"
-        wanted = {**FUNCTIONS, **OPTIONAL_FUNCTIONS}
-        self._functions = {key: name for key, name in wanted.items() if name in available}
         return None
 
     def read(self) -> Counts:
@@ -176,10 +197,10 @@ class KprobeCounter(Counter):
             return "the kernel lacks CONFIG_KPROBE_EVENTS (no kprobe_events)"
         try:
             self._stop()  # what a run that was killed left behind
-            for key, function in FUNCTIONS.items():
-                self._define(key, function)
+            for key, functions in FUNCTIONS.items():
+                self._define(key, functions)
         except OSError as error:
-            return f"the kernel refuses a kprobe on {function} ({error.strerror})"
+            return f"the kernel refuses a kprobe on {functions[0]} ({error.strerror})"
         finally:
             self._stop()
         return None
@@ -190,11 +211,11 @@ class KprobeCounter(Counter):
         return {key: hits.get(_event(key), 0) for key in self._defined}
 
     def _start(self) -> None:
-        for key, function in FUNCTIONS.items():
-            self._define(key, function)
-        for key, function in OPTIONAL_FUNCTIONS.items():
+        for key, functions in FUNCTIONS.items():
+            self._define(key, functions)
+        for key, functions in OPTIONAL_FUNCTIONS.items():
             with contextlib.suppress(OSError):
-                self._define(key, function)
+                self._define(key, functions)
         self._fs.mkdir(self._file(f"instances/{INSTANCE}"))
         # Hits are what counts; the records themselves may be overwritten.
         self._fs.write(self._file(f"instances/{INSTANCE}/buffer_size_kb"), "4")
@@ -212,7 +233,15 @@ class KprobeCounter(Counter):
                 self._fs.append(self._file("kprobe_events"), f"-:{event}\n")
         self._defined = []
 
-    def _define(self, key: str, function: str) -> None:
+    def _define(self, key: str, functions: Sequence[str]) -> None:
+        *others, last = functions
+        for function in others:
+            with contextlib.suppress(OSError):
+                self._define_on(key, function)
+                return
+        self._define_on(key, last)
+
+    def _define_on(self, key: str, function: str) -> None:
         self._fs.append(self._file("kprobe_events"), f"p:{GROUP}/{_event(key)} {function}\n")
         self._defined.append(key)
 

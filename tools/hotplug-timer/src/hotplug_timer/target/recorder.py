@@ -93,7 +93,8 @@ class Recorder:
         tracers = (self._fs.read_optional(self._file("available_tracers")) or "").split()
         if needs.tracer is not None and needs.tracer not in tracers:
             return f"the kernel has no tracer {needs.tracer}"
-        missing = sorted(set(needs.functions) - self._functions()) if needs.functions else []
+        available = self._functions() if needs.functions else frozenset()
+        missing = sorted(names[0] for names in needs.functions if available.isdisjoint(names))
         if missing:
             return f"the kernel cannot trace {', '.join(missing)}"
         return self._use() if mode == GRAPH else None

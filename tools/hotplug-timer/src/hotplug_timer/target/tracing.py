@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from hotplug_timer.target.counters import FUNCTIONS, OPTIONAL_FUNCTIONS
+from hotplug_timer.target.counters import FUNCTIONS, OPTIONAL_FUNCTIONS, traceable
 
 COUNTS, STATES, OFFCPU, GRAPH = "counts", "states", "offcpu", "graph"
 MODES = (COUNTS, STATES, OFFCPU, GRAPH)
@@ -25,27 +25,29 @@ GRAPH_DEPTH = 10
 
 @dataclass(frozen=True)
 class Needs:
-    """What a mode needs of the kernel: events (SYSTEM/NAME), a tracer, and functions it can trace."""
+    """What a mode needs of the kernel: events (SYSTEM/NAME), a tracer, and functions it can trace.
+
+    Each of `functions` is the names one may have.
+    """
 
     events: tuple[str, ...] = ()
     tracer: str | None = None
-    functions: tuple[str, ...] = ()
+    functions: tuple[tuple[str, ...], ...] = ()
 
 
 NEEDS = {
     COUNTS: Needs(tracer="function", functions=tuple(FUNCTIONS.values())),
     STATES: Needs(events=STATE_EVENTS),
     OFFCPU: Needs(events=(SWITCH_EVENT,)),
-    GRAPH: Needs(tracer="function_graph", functions=GRAPH_FUNCTIONS),
+    GRAPH: Needs(tracer="function_graph", functions=tuple((name,) for name in GRAPH_FUNCTIONS)),
 }
 
 
 def counts_arguments(functions: frozenset[str], events: frozenset[str]) -> list[str]:
     """Return trace-cmd's options for `counts`, of the functions and events this kernel has."""
     arguments = ["-p", "function"]
-    for name in (*FUNCTIONS.values(), *OPTIONAL_FUNCTIONS.values()):
-        if name in functions:
-            arguments += ["-l", name]
+    for name in traceable({**FUNCTIONS, **OPTIONAL_FUNCTIONS}, functions).values():
+        arguments += ["-l", name]
     return [*arguments, *_events(name for name in IPI_EVENTS if name in events)]
 
 

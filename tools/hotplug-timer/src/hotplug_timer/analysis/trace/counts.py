@@ -13,6 +13,7 @@ NAMES = {
     "synchronize_rcu_expedited": "expedited waits",
     "stop_machine_cpuslocked": "rendezvous",
     "partition_sched_domains_locked": "domain rebuilds",
+    "partition_sched_domains": "domain rebuilds",
 }
 IPI = "IPI calls"
 UNKNOWN = "[unknown]"
