@@ -29,7 +29,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (WARP, r"(tsc) (?:warp|synchronization|adjust compensate)|cycles (tsc) warp"),
         (FIRMWARE, r"firmware bug\]: (tsc)\b"),
         (REFUSED, r"override clocksource ([\w-]+) is"),
-        (DELAY, r"clock-skew test skipped|skipping watchdog check|read-?(?:back|out) .*(?:delay|timed out)"),
+        (DELAY, r"clock-skew test skipped|skipping watchdog check|read(?:-?back)? (?:delay|timed out)"),
         (SKEW, r"\bskew|timekeeping watchdog|cpus? .*(?:ahead of|behind) cpu|'[\w-]+' (?:wd|cs)_nsec"),
     )
 )

@@ -46,15 +46,15 @@ def recommend(facts: Facts, measured: Sequence[Measured]) -> Recommendation:
 def faults(facts: Facts, measured: Sequence[Measured]) -> Mapping[str, str]:
     """Return what speaks against clocksources, by name: measured, in the kernel's log, or said at boot."""
     found: dict[str, str] = {}
+    # The strongest first: what was seen just now.
+    for one in measured:
+        if one.problem is not None and one.clocksource is not None:
+            found.setdefault(one.clocksource, f"{one.operation}: {one.problem}")
+    for name in facts.log.unstable:
+        found.setdefault(name, _logged(facts, name))
     for word in facts.boot_words:
         if word in _NO_TSC:
             found.setdefault(TSC, f"{word} is on the command line")
-    for name in facts.log.unstable:
-        found.setdefault(name, _logged(facts, name))
-    for one in measured:
-        if one.problem is not None and one.clocksource is not None:
-            # What was seen just now is the strongest, and takes the place of the others.
-            found[one.clocksource] = f"{one.operation}: {one.problem}"
     return found
 
 
