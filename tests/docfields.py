@@ -18,7 +18,7 @@ def documented(heading: str) -> set[str]:
 
 
 def fields(part: dict[str, Any], schema: dict[str, Any], prefix: str = "") -> set[str]:
-    """Return the dotted names of the properties below a part of a schema, an array's items' as the array's."""
+    """Return the dotted names of the properties below a part of a schema, those of items as the array's."""
     part = _resolved(part, schema)
     if part.get("type") == "array":
         return fields(part["items"], schema, prefix)

@@ -284,8 +284,8 @@ def test_every_field_of_the_schema_is_documented_and_no_other() -> None:
         ),
         ("Clocksource tsc unstable (delta = 62500016 ns)", "unstable", "tsc"),
         (
-            "clocksource: timekeeping watchdog on CPU1: wd-tsc-wd excessive read-back delay of 200ns vs. limit"
-            " of 100ns, wd-wd read-back delay only 50ns, attempt 3, marking tsc unstable",
+            "clocksource: timekeeping watchdog on CPU1: wd-tsc-wd excessive read-back delay of 200ns vs."
+            " limit of 100ns, wd-wd read-back delay only 50ns, attempt 3, marking tsc unstable",
             "unstable",
             "tsc",
         ),
@@ -430,8 +430,8 @@ WRONG = "went back"
             facts("tsc hpet acpi_pm", flags=("tsc",)),
             [],
             "hpet",
-            "slow, but the same on all CPUs; not tsc: not invariant (constant_tsc and nonstop_tsc missing), so"
-            " its rate may change or it may stop",
+            "slow, but the same on all CPUs; not tsc: not invariant (constant_tsc and nonstop_tsc missing),"
+            " so its rate may change or it may stop",
         ),
         (
             facts("tsc hpet acpi_pm"),
