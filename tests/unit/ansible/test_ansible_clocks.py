@@ -106,12 +106,13 @@ def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: Fak
     assert "fake uses tsc" in result.flat
 
 
-def test_many_hosts_are_in_one_table(server: FakeHost) -> None:
-    server.hosts = {name: {"ansible_connection": "local"} for name in ("db1.example", "web1")}
+def test_many_hosts_are_in_one_table_without_those_that_failed(server: FakeHost) -> None:
+    server.hosts = {name: {"ansible_connection": "local"} for name in ("broken", "db1.example", "web1")}
+    server.hosts["broken"]["ansible_python_interpreter"] = "/nowhere/python3"
 
     result = server.play("clocks.yml", clocks_measure=False, ab_emulated=True)
 
-    assert result.code == 0, result.output
+    assert_fails(result, "/nowhere/python3")
     rows = json.loads((server.results / "clocks.json").read_text())["hosts"]
     assert [(row["name"], row["measured"], row["host"]["emulated"]) for row in rows] == [
         ("db1.example", [], True),

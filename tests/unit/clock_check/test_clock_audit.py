@@ -241,6 +241,7 @@ def test_power_has_one_clocksource(
     ("more", "name"),
     [
         ({}, "unknown"),
+        ({"proc/cpuinfo": "model name\t: QEMU TCG CPU\nflags\t: tsc hypervisor"}, "QEMU"),
         ({"sys/class/dmi/id/sys_vendor": "QEMU"}, "QEMU"),
         ({"sys/hypervisor/type": "xen", "sys/class/dmi/id/sys_vendor": "Xen"}, "xen"),
         ({"dev/kmsg": "6,0,0,-;Hypervisor detected: KVM", "sys/class/dmi/id/sys_vendor": "Cloud"}, "KVM"),
@@ -445,6 +446,12 @@ WRONG = "went back"
             [cost("hpet", 12.8)],
             "hpet",
             "slow, but the same on all CPUs; not tsc: tsc=unstable is on the command line",
+        ),
+        (
+            facts("tsc acpi_pm", flags=("tsc", "constant_tsc", "tsc_reliable"), hypervisor="VMware"),
+            [],
+            "tsc",
+            "the platform (VMware) vouches for TSC (tsc_reliable)",
         ),
         (facts("hpet"), [], "hpet", "the only one that this kernel has"),
         (

@@ -13,7 +13,8 @@ from hotplug_timer.target.hostinfo import HYPERVISOR_COMPATIBLE, HostInfo, read_
 from hotplug_timer.target.sysfs import Sysfs
 from hotplug_timer.target.topology import read_online
 
-#: What /proc/cpuinfo may say of a CPU's TSC, and the two that make it one that can be relied on.
+#: What /proc/cpuinfo may say of a CPU's TSC; the two that make it one that can be relied on; and the one by
+#: which a platform (VMware, Hyper-V, confidential guests) vouches for it.
 TSC_FLAGS = (
     TSC,
     "rdtscp",
@@ -25,6 +26,7 @@ TSC_FLAGS = (
     "tsc_adjust",
 )
 INVARIANT = frozenset(("constant_tsc", "nonstop_tsc"))
+RELIABLE = "tsc_reliable"
 #: Words of the command line that choose clocks, or say what to think of them.
 _BOOT_WORD = re.compile(
     r"(?:tsc|hpet|clocksource|clock|pmtmr|tsc_early_khz)=.*|clocksource\.[\w.]+=.*"
@@ -55,6 +57,11 @@ class Facts:
     def invariant_tsc(self) -> bool:
         """Whether the TSC keeps its rate at every frequency and does not stop in idle."""
         return set(self.tsc_flags) >= INVARIANT
+
+    @property
+    def reliable_tsc(self) -> bool:
+        """Whether the platform vouches for the TSC; the kernel's watchdog leaves it alone then."""
+        return RELIABLE in self.tsc_flags
 
 
 def read_facts(fs: Sysfs, boot_method: str, emulated: bool) -> Facts:
@@ -94,4 +101,5 @@ def _hypervisor(fs: Sysfs, cpuinfo: str, logged: str | None) -> str | None:
         return "QEMU" if "emulated by qemu" in cpuinfo else "PowerVM"
     if not re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE):
         return None
-    return fs.read_optional(_XEN) or logged or fs.read_optional(_DMI) or "unknown"
+    named = fs.read_optional(_XEN) or logged or fs.read_optional(_DMI)
+    return named or ("QEMU" if "QEMU" in cpuinfo else "unknown")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clock_check.target.facts import INVARIANT, Facts
+from clock_check.target.facts import INVARIANT, RELIABLE, Facts
 from clock_check.target.kernellog import TSC, UNSTABLE, WARP
 from clock_check.target.measured import Measured
 
@@ -74,6 +74,8 @@ def _choose(
     if TSC in sound and facts.invariant_tsc:
         promised = f", as its hypervisor ({facts.hypervisor}) promises" if facts.hypervisor else ""
         return TSC, f"TSC is invariant{promised}, and nothing speaks against it"
+    if TSC in sound and facts.reliable_tsc:
+        return TSC, f"the platform ({facts.hypervisor or 'no hypervisor'}) vouches for TSC ({RELIABLE})"
     if len(facts.clocksources.available) == 1:
         return sound[0], "the only one that this kernel has"
     if facts.host.machine not in MACHINES_WITH_TSC:
