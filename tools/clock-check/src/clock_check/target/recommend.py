@@ -11,7 +11,7 @@ from clock_check.target.kernellog import TSC, UNSTABLE, WARP
 from clock_check.target.measured import Measured
 
 #: Those that a hypervisor keeps right for its guests, in the kernel's own order of liking.
-PARAVIRTUAL = ("kvm-clock", "hyperv_clocksource_tsc_page", "hyperv_clocksource_msr", "xen", "vmware-clock")
+PARAVIRTUAL = ("kvm-clock", "hyperv_clocksource_tsc_page", "hyperv_clocksource_msr", "xen")
 #: Tick counters: what the kernel has when it has nothing.
 LAST_RESORTS = frozenset(("jiffies", "refined-jiffies"))
 #: Words of the command line that take TSC out, and those that leave nobody to watch it.
