@@ -285,7 +285,7 @@ def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeHost) -
 
 def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) -> None:
     applied(server, "hpet", before="tsc")
-    lock = OWNER | {"results": str(server.results), "default": {}}
+    lock = OWNER | {"default": {}}
     server.write("var/lib/smt-ab/lock.json", json.dumps(lock))
 
     again_held = server.play("clocks.yml", clocks_restore=True)
@@ -294,8 +294,12 @@ def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) 
     )
     assert current(server) == "hpet"
 
+    result = server.play("rollback.yml", "--check", ab_break_lock=True)
+    assert "and to clocksource tsc; nothing was changed" in result.flat
+    assert current(server) == "hpet"
     result = server.play("rollback.yml", ab_break_lock=True)
     assert result.code == 0, result.output
+    assert "with clocksource tsc" in result.flat
     assert (current(server), server.staging.exists()) == ("tsc", False)
     assert ["systemctl", "--no-block", "reboot"] not in server.commands()
 

@@ -300,7 +300,10 @@ def test_every_field_of_the_schema_is_documented_and_no_other() -> None:
         ("Clock Unsynchronized", "unstable", None),
         ("Measured 1234 cycles TSC warp between CPUs, turning off TSC clock.", "warp", "tsc"),
         ("TSC synchronization [CPU#0 -> CPU#5]:", "warp", "tsc"),
+        ("TSC warped randomly between CPUs", "warp", "tsc"),
         ("[Firmware Bug]: TSC ADJUST differs: CPU5 1 --> 2. Restoring", "firmware", "tsc"),
+        ("[Firmware Bug]: TSC doesn't count with P0 frequency!", "firmware", "tsc"),
+        ("TSC ADJUST compensate: CPU5 observed 12 warp. Adjust: 12", "firmware", "tsc"),
         (
             "clocksource: Override clocksource tsc is unstable and not HRT compatible - cannot switch while"
             " in HRT/NOHZ mode",
@@ -308,6 +311,7 @@ def test_every_field_of_the_schema_is_documented_and_no_other() -> None:
             "tsc",
         ),
         ("clocksource: hpet wd-wd read-back delay of 100ns", "delay", None),
+        ("clocksource: timekeeping watchdog on CPU2: hpet retried 2 times before success", "delay", None),
         ("clocksource: Long readout interval, skipping watchdog check: cs_nsec: 1 wd_nsec: 2", "delay", None),
         ("clocksource: Watchdog hpet read timed out. Readout sequence took: 12ns", "delay", None),
         ("clocksource: 'tsc' wd_nsec: 1 (100) wd_now: 1", "skew", None),
@@ -327,6 +331,7 @@ def test_messages_of_old_and_new_kernels_are_known(text: str, kind: str, clockso
         "tsc: Detected 2596.120 MHz processor",
         "TSC deadline timer available",
         "sched_clock: Marking stable (1, 2)->(3, 4)",
+        "TSC synchronization [CPU#0 -> CPU#1]: passed",
         "rtc_cmos 00:04: registered as rtc0",
         "hpet0: at MMIO 0xfed00000, IRQs 2, 8, 0",
         "watchdog: softlockup disabled",

@@ -26,10 +26,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (UNSTABLE, r"clocksource '?([\w-]+)'? unstable"),
         (UNSTABLE, r"(tsc) found unstable"),
         (UNSTABLE, r"\bclocks? unsynchronized|sched_clock: marking unstable"),
-        (WARP, r"(tsc) (?:warp|synchronization|adjust compensate)|cycles (tsc) warp"),
-        (FIRMWARE, r"firmware bug\]: (tsc)\b"),
+        (WARP, r"(tsc) warp|(tsc) synchronization (?!.*passed)"),
+        (FIRMWARE, r"firmware bug\]: (tsc)\b|(tsc) adjust"),
         (REFUSED, r"override clocksource ([\w-]+) is"),
-        (DELAY, r"clock-skew test skipped|skipping watchdog check|read(?:-?back)? (?:delay|timed out)"),
+        (DELAY, r"test skipped|skipping watchdog|read(?:-?back)? (?:delay|timed out)|retried \d+ times"),
         (SKEW, r"\bskew|timekeeping watchdog|cpus? .*(?:ahead of|behind) cpu|'[\w-]+' (?:wd|cs)_nsec"),
     )
 )
