@@ -281,7 +281,7 @@ def test_every_field_of_the_schema_is_documented_and_no_other() -> None:
         (
             "clocksource: Marking clocksource tsc-early unstable due to inter CPU skew",
             "unstable",
-            "tsc-early",
+            "tsc",
         ),
         ("Clocksource tsc unstable (delta = 62500016 ns)", "unstable", "tsc"),
         (

@@ -34,8 +34,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 _CLOCKS = re.compile(r"clock|tsc|hpet|watchdog", re.IGNORECASE)
-#: The kernel's name of its scheduler clock's source, which is none in this sense.
-_NO_CLOCKSOURCE = frozenset(("clock", "sched_clock"))
+#: TSC under another name, until the kernel has calibrated it.
+_EARLY = "tsc-early"
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _kind(text: str) -> tuple[str, str | None] | None:
         match = pattern.search(text)
         if match:
             name = next((group.lower() for group in match.groups() if group), None)
-            return kind, None if name in _NO_CLOCKSOURCE else name
+            return kind, TSC if name == _EARLY else name
     return None
 
 
