@@ -98,6 +98,7 @@ class FakeHost:
         environment = {
             "PATH": f"{self.root / 'bin'}:{BIN}:/usr/bin:/bin",
             "HOME": str(self.work),
+            "TMPDIR": str(self.work / "tmp"),
             "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_LOCALHOST_WARNING": "0",
@@ -114,6 +115,7 @@ class FakeHost:
 def build(work: Path) -> FakeHost:
     """Make a healthy fake host with two artefacts, and variables for a short run."""
     fake = FakeHost(work / "host", work)
+    (work / "tmp").mkdir()
     fake.write("proc/cmdline", f"{DEFAULT_CMDLINE}\n")
     fake.write("proc/sys/kernel/osrelease", f"{DEFAULT_RELEASE}\n")
     fake.write("proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")

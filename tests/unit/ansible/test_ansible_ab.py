@@ -282,6 +282,28 @@ def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: Fake
     assert_back(host)
 
 
+def test_rollback_needs_no_lock_to_bring_a_host_back(host: FakeHost) -> None:
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert_back(host)
+
+
+def test_a_host_whose_clocksource_was_switched_is_refused(host: FakeHost) -> None:
+    boot_id = host.read("proc/sys/kernel/random/boot_id")
+    found = {"before": "tsc", "applied": "hpet", "boot_id": boot_id, "owner": "root@desk"}
+    host.write("var/lib/smt-ab/clocksource.json", json.dumps(found))
+
+    assert_fails(
+        host.play("ab.yml"),
+        "clocks.yml has switched the clocksource from tsc to hpet, which no boot keeps; put it back with"
+        " playbooks/clocks.yml -e clocks_restore=true",
+    )
+    assert not host.commands()
+
+
 def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
     host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
 

@@ -81,7 +81,7 @@ def test_every_option_is_used(role: Path) -> None:
 
 def used_by_playbooks() -> set[str]:
     text = "".join(path.read_text() for path in (ANSIBLE / "playbooks").glob("*.yml"))
-    return set(re.findall(r"\bab_\w+", text))
+    return set(re.findall(r"\b(?:ab|clocks)_\w+", text))
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)

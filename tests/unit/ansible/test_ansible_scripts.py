@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import json
 import subprocess
@@ -290,3 +291,146 @@ def test_a_missing_image_is_named(tmp_path: Path) -> None:
     code, answer = run("kexec_load", "--sha256=0", f"--image={tmp_path}/vmlinux")
 
     assert (code, answer["error"]) == (1, f"{tmp_path}/vmlinux cannot be read: No such file or directory")
+
+
+BOOT = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.fixture
+def clocks(tmp_path: Path) -> Path:
+    """A sysroot with two clocksources, TSC in use."""
+    directory = tmp_path / "sys/devices/system/clocksource/clocksource0"
+    directory.mkdir(parents=True)
+    (directory / "current_clocksource").write_text("tsc\n")
+    (directory / "available_clocksource").write_text("tsc hpet acpi_pm \n")
+    (tmp_path / "proc/sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/random/boot_id").write_text(f"{BOOT}\n")
+    return tmp_path
+
+
+def clocksource(sysroot: Path, *arguments: object) -> tuple[int, dict[str, Any]]:
+    return run("clocksource", f"--sysroot={sysroot}", f"--record={sysroot / 'kept/record'}", *arguments)
+
+
+def used(sysroot: Path) -> str:
+    return (sysroot / "sys/devices/system/clocksource/clocksource0/current_clocksource").read_text().strip()
+
+
+def kept(sysroot: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads((sysroot / "kept/record").read_text())
+    return found
+
+
+def test_the_first_clocksource_comes_back_however_many_were_applied(clocks: Path) -> None:
+    assert clocksource(clocks, "--apply=hpet", "--owner=me") == (0, answer("tsc", "hpet"))
+    assert kept(clocks) == {"before": "tsc", "applied": "hpet", "boot_id": BOOT, "owner": "me"}
+    assert clocksource(clocks, "--apply=hpet") == (0, answer("hpet", "hpet"))
+    assert clocksource(clocks, "--apply=acpi_pm") == (0, answer("hpet", "acpi_pm"))
+    assert (kept(clocks)["before"], used(clocks)) == ("tsc", "acpi_pm")
+    assert clocksource(clocks, "--restore", "--dry-run") == (0, answer("acpi_pm", "tsc"))
+    assert clocksource(clocks, "--restore") == (0, answer("acpi_pm", "tsc"))
+    assert (used(clocks), (clocks / "kept").exists()) == ("tsc", False)
+    assert clocksource(clocks, "--restore") == (0, answer("tsc", "tsc"))
+
+
+def answer(before: str, now: str) -> dict[str, Any]:
+    return {"changed": before != now, "before": before, "now": now}
+
+
+def test_applying_the_first_one_is_putting_back(clocks: Path) -> None:
+    clocksource(clocks, "--apply=hpet")
+    assert clocksource(clocks, "--apply=tsc") == (0, answer("hpet", "tsc"))
+    assert not (clocks / "kept").exists()
+
+
+def test_a_dry_run_writes_nothing(clocks: Path) -> None:
+    assert clocksource(clocks, "--apply=hpet", "--dry-run") == (0, answer("tsc", "hpet"))
+    assert (used(clocks), (clocks / "kept").exists()) == ("tsc", False)
+    there = {"error": "this kernel has no clocksource hpte now, it has tsc, hpet, acpi_pm"}
+    assert clocksource(clocks, "--apply=hpte", "--dry-run") == (1, there)
+    assert clocksource(clocks, "--apply=hpte") == (1, there)
+
+
+def test_what_is_switched_after_somebody_else_goes_back_to_theirs(clocks: Path) -> None:
+    clocksource(clocks, "--apply=hpet")
+    (clocks / "sys/devices/system/clocksource/clocksource0/current_clocksource").write_text("acpi_pm\n")
+    code, said = clocksource(clocks, "--restore")
+    assert (code, used(clocks)) == (1, "acpi_pm")
+    assert (
+        "says acpi_pm, not the hpet that was applied: somebody else, or the kernel, changed it"
+        in said["error"]
+    )
+    clocksource(clocks, "--apply=tsc")
+    assert kept(clocks)["before"] == "acpi_pm"
+
+
+def test_a_former_clocksource_that_is_gone_is_told(clocks: Path) -> None:
+    clocksource(clocks, "--apply=hpet")
+    (clocks / "sys/devices/system/clocksource/clocksource0/available_clocksource").write_text(
+        "hpet acpi_pm\n"
+    )
+    assert clocksource(clocks, "--restore") == (
+        1,
+        {"error": "this kernel has no clocksource tsc now, it has hpet, acpi_pm"},
+    )
+    assert (used(clocks), kept(clocks)["before"]) == ("hpet", "tsc")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"before": "hpet"}', None])
+def test_a_record_of_another_boot_or_a_damaged_one_is_void(clocks: Path, text: str | None) -> None:
+    clocksource(clocks, "--apply=hpet")
+    (clocks / "kept/record").write_text(text or json.dumps(kept(clocks) | {"boot_id": "another"}))
+    assert clocksource(clocks, "--restore") == (0, answer("hpet", "hpet"))
+    assert not (clocks / "kept").exists()
+
+
+def test_a_clocksource_that_is_not_taken_or_left_again_is_put_back_with_its_record(
+    clocks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = load("clocksource")
+    host = module.Host(clocks, clocks / "kept/record")
+    module.apply(host, "hpet", "me", 0)
+    before = kept(clocks)
+
+    def stubborn(self: Path, text: str, **options: Any) -> int:
+        # As the kernel does with one unfit for high-resolution timers: nothing changes, and that is no error.
+        return write(self, "hpet" if self == host.file and text == "acpi_pm" else text, **options)
+
+    write = Path.write_text
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", stubborn)
+        with pytest.raises(module.SwitchError, match="says hpet after acpi_pm was written to it"):
+            module.apply(host, "acpi_pm", "me", 0)
+    assert (used(clocks), kept(clocks)) == ("hpet", before)
+
+    monkeypatch.setattr(module.time, "sleep", lambda seconds: host.file.write_text("tsc"))
+    with pytest.raises(module.SwitchError, match="the kernel left acpi_pm for tsc within 2 s"):
+        module.apply(host, "acpi_pm", "me", 2)
+    assert (used(clocks), kept(clocks)) == ("hpet", before)
+
+
+def test_switching_waits_for_no_clock_check_that_is_at_work(clocks: Path) -> None:
+    with (clocks / "sys/devices/system/clocksource/clocksource0/current_clocksource").open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        code, said = clocksource(clocks, "--apply=hpet")
+    assert (code, said["error"]) == (1, "clock-check --clocksource is at work, wait until it is done")
+    assert used(clocks) == "tsc"
+
+
+def test_without_clocksources_the_missing_file_is_named(tmp_path: Path) -> None:
+    code, said = clocksource(tmp_path, "--restore")
+    assert code == 1
+    assert said["error"].endswith("current_clocksource: No such file or directory")
+
+
+def test_the_clocksource_is_part_of_the_state(clocks: Path) -> None:
+    assert state(clocks)["clocksource"] == {
+        "current": "tsc",
+        "available": ["tsc", "hpet", "acpi_pm"],
+        "record": None,
+    }
+    (clocks / "var/lib/smt-ab").mkdir(parents=True)
+    (clocks / "var/lib/smt-ab/clocksource.json").write_text("{")
+    assert state(clocks)["clocksource"]["record"] == dict.fromkeys(
+        ("before", "applied", "boot_id"), "unknown"
+    )

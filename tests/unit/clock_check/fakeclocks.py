@@ -34,6 +34,17 @@ class FakeClocks:
         self.put("proc/sys/kernel/version", "#1 SMP")
         self.put("proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555")
         self.put("proc/cmdline", "quiet")
+        self.log("Linux version 6.12")
+
+    def say_of_cpus(self, *flags: str) -> None:
+        """Give all CPUs these flags in /proc/cpuinfo, beside some of no interest."""
+        lines = [f"processor\t: {cpu}\nflags\t\t: fpu {' '.join(flags)} lm\n" for cpu in CPUS]
+        self.put("proc/cpuinfo", "".join(lines))
+
+    def log(self, *messages: str, first: int = 0) -> None:
+        """Have the kernel log these messages, the first under this number, each a second after the other."""
+        lines = [f"6,{first + at},{at}000000,-;{text}\n" for at, text in enumerate(messages)]
+        self.put("dev/kmsg", "".join(lines))
 
     def add_cpufreq(self, levels: str = "1000000 2000000 3000000", *, maximum: int = 3000000) -> None:
         """Give each CPU a policy of its own, with these levels (kHz)."""

@@ -1,4 +1,4 @@
-"""Print, as one JSON object, the state of this host that an A/B kernel run depends on.
+"""Print, as one JSON object, the state of this host that an A/B kernel run and an audit of clocks depend on.
 
 Read-only. Runs on the measured host, on its own Python (3.9 or newer), fed through standard input.
 """
@@ -77,15 +77,30 @@ def free_bytes(directory: Path) -> int:
     return shutil.disk_usage(str(directory)).free
 
 
-def lock_record(path: Path) -> Optional[dict[str, Any]]:
-    """Return the record of the run that holds this host, None when no run does."""
+def read_record(path: Path, keys: tuple[str, ...]) -> Optional[dict[str, Any]]:
+    """Return the record in a file, None when there is none, and "unknown" for KEYS when it is damaged."""
     if not path.exists():
         return None
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         record = None
-    return record if isinstance(record, dict) else dict.fromkeys(("owner", "started", "token"), "unknown")
+    return record if isinstance(record, dict) else dict.fromkeys(keys, "unknown")
+
+
+def lock_record(staging: Path) -> Optional[dict[str, Any]]:
+    """Return the record of the run that holds this host, None when no run does."""
+    return read_record(staging / "lock.json", ("owner", "started", "token"))
+
+
+def clocksource(sysroot: Path, staging: Path) -> dict[str, Any]:
+    """Return the clocksource, those there are, and the record of one that was applied, None without."""
+    directory = sysroot / "sys/devices/system/clocksource/clocksource0"
+    return {
+        "current": read_text(directory / "current_clocksource"),
+        "available": (read_text(directory / "available_clocksource") or "").split(),
+        "record": read_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
+    }
 
 
 def host_state(sysroot: Path, staging: Path, files: list[str]) -> dict[str, Any]:
@@ -114,7 +129,8 @@ def host_state(sysroot: Path, staging: Path, files: list[str]) -> dict[str, Any]
         },
         "systemd_run": shutil.which("systemd-run", path=SEARCH_PATH),
         "free_bytes": free_bytes(staging),
-        "lock": lock_record(staging / "lock.json"),
+        "lock": lock_record(staging),
+        "clocksource": clocksource(sysroot, staging),
         "files": {path: Path(path).is_file() for path in files},
     }
 

@@ -1,4 +1,4 @@
-"""The controller's command line: all that runs on measured hosts, and bundle."""
+"""The controller's command line: all that runs on measured hosts, bundle, and the table of many hosts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from clock_check import __version__, build
+from clock_check import __version__, build, hosts
 from clock_check.bundle import build_bundle
 from clock_check.target import command, probe
 from clock_check.target.probe import Probe
@@ -25,16 +25,28 @@ examples:
   clock-check scale --clocksource all
   clock-check order --calls 100000000
   clock-check drift --reference /dev/ptp0 --seconds 60
+  clock-check audit
   clock-check bundle ppc64le -o clock-check.pyz
 """
 BUNDLE_DESCRIPTION = """\
-Pack all but this command into one Python file for one kind of machine, with the compiled loops inside. A
-measured host needs Python 3.9 or later and nothing else.
+Pack all but this command and hosts into one Python file for one kind of machine, with the compiled loops
+inside. A measured host needs Python 3.9 or later and nothing else.
 """
 BUNDLE_EPILOG = """\
 examples:
   clock-check bundle ppc64le -o clock-check.pyz
   scp clock-check.pyz lpar: && ssh lpar python3 clock-check.pyz scale --label stock --output scale.jsonl
+"""
+HOSTS_DESCRIPTION = """\
+Set the audits of many hosts side by side, a row per host: what each uses, what it should use, and why.
+"""
+HOSTS_EPILOG = """\
+examples:
+  ssh lpar1 python3 clock-check.pyz audit --json > lpar1.json
+  ssh lpar2 python3 clock-check.pyz audit --json > lpar2.json
+  clock-check hosts lpar1.json lpar2.json
+
+The playbook clocks.yml does all of this for an inventory.
 """
 
 
@@ -49,7 +61,7 @@ def build_parser() -> argparse.ArgumentParser:
     command.add_target_commands(commands, _native_probe)
     pack = commands.add_parser(
         "bundle",
-        help="pack all other commands into one file for measured hosts",
+        help="pack what runs on measured hosts into one file",
         description=BUNDLE_DESCRIPTION,
         epilog=BUNDLE_EPILOG,
         formatter_class=style,
@@ -64,6 +76,23 @@ def build_parser() -> argparse.ArgumentParser:
         help="(default: %(default)s)",
     )
     pack.set_defaults(handler=_bundle)
+    table = commands.add_parser(
+        "hosts",
+        help="table of many hosts' audits",
+        description=HOSTS_DESCRIPTION,
+        epilog=HOSTS_EPILOG,
+        formatter_class=style,
+    )
+    table.add_argument(
+        "audits", nargs="+", type=Path, metavar="FILE", help="what audit --json printed; named after its host"
+    )
+    table.add_argument(
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help=f"write {hosts.NAME}.md and {hosts.NAME}.json there, and print their paths",
+    )
+    table.set_defaults(handler=_hosts)
     return parser
 
 
@@ -88,6 +117,15 @@ def _bundle(arguments: argparse.Namespace) -> None:
     program = build.cached_probe(arch.by_name(arguments.machine), cache_directory())
     bundle.write_bundle(arguments.output, build_bundle(program.read_bytes()))
     sys.stdout.write(f"{arguments.output}\n")
+
+
+def _hosts(arguments: argparse.Namespace) -> None:
+    audits = hosts.read_audits(arguments.audits)
+    if arguments.output_dir is None:
+        sys.stdout.write(hosts.to_markdown(audits))
+        return
+    for path in hosts.write_table(audits, arguments.output_dir):
+        sys.stdout.write(f"{path}\n")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clock_check import __version__
-from clock_check.target import clocksource, cpufreq, measure, probe
+from clock_check.target import audit, clocksource, cpufreq, measure, probe
+from clock_check.target.audit import Audit
 from clock_check.target.cpus import default_threads, usable_cpus
+from clock_check.target.facts import read_facts
 from clock_check.target.measure import PATHS, Measurement, Watching
+from clock_check.target.measured import read_measured
 from clock_check.target.probe import Probe, StoppedError, stopped
 from clock_check.target.session import PROGRAM, Plan, Session
 from hotplug_timer.errors import ExitCode, ToolError
@@ -98,6 +102,21 @@ SELFTEST_EPILOG = """\
 examples:
   clock-check selftest
 """
+AUDIT_DESCRIPTION = """\
+Say what this host shows of its clocks: clocksources, what the CPUs say of their TSC, words of the kernel's
+command line, what the kernel logged about clocks, the hypervisor; and which clocksource it should use, with
+the reason. Reads only. Results that were measured on it just now count as well.
+"""
+AUDIT_EPILOG = """\
+examples:
+  clock-check audit
+  clock-check order --output order.jsonl
+  clock-check scale --output scale.jsonl --clocksource all
+  clock-check audit --measured order.jsonl --measured scale.jsonl --json
+
+The one recommended is the fastest that nothing speaks against. Nobody but root may read the kernel's log on
+most hosts: without it, the audit says so.
+"""
 
 
 def add_target_commands(commands: Commands, provider: Provider) -> None:
@@ -123,6 +142,9 @@ def add_target_commands(commands: Commands, provider: Provider) -> None:
     parser = _add(commands, "selftest", "check the checks", SELFTEST_DESCRIPTION, SELFTEST_EPILOG)
     _add_where(parser)
     parser.set_defaults(handler=_selftest_handler(provider))
+    parser = _add(commands, "audit", "which one to use, and why", AUDIT_DESCRIPTION, AUDIT_EPILOG)
+    _add_audit(parser)
+    parser.set_defaults(handler=_audit)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -217,6 +239,20 @@ def _add_drift(parser: argparse.ArgumentParser) -> None:
         metavar="PPM",
         help="a clock that departs by more is wrong; what is within is no jump (default: %(default)s)",
     )
+
+
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--measured",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="a result file of this host, as --output of the other commands writes it; may be given again",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on one line")
+    add_host_arguments(parser)
+    add_sysroot(parser)
 
 
 def _add_path(parser: argparse.ArgumentParser) -> None:
@@ -332,6 +368,13 @@ def _selftest_handler(provider: Provider) -> Callable[[argparse.Namespace], None
             sys.stdout.write(f"{line['checks']} checks, all passed\n")
 
     return handle
+
+
+def _audit(arguments: argparse.Namespace) -> None:
+    measured = read_measured(arguments.measured)
+    facts = read_facts(Sysfs(arguments.sysroot), arguments.boot_method, arguments.emulated)
+    found = Audit(facts, measured)
+    sys.stdout.write(f"{json.dumps(audit.record(found))}\n" if arguments.json else audit.text(found))
 
 
 def _probe(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TextIO
 
 from rich import box
@@ -16,6 +17,7 @@ from hotplug_timer.analysis import junit
 from hotplug_timer.analysis.compare import COUNT_NAMES, Comparison, CountRow, Row
 from hotplug_timer.analysis.stats import TOO_FEW, Effect, Interval
 from hotplug_timer.analysis.summary import comparison_entry, count_entry
+from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
 
 #: Columns for pipes and files, where there is no width to fit.
@@ -222,6 +224,21 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     """Return one table in GitHub's markdown."""
     lines = [header, ["---"] * len(header), *([markdown_text(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def write_files(directory: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
+    """Write files, name to text, and return their paths; ToolError (ENVIRONMENT) when that fails."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (directory / name).write_text(text, "utf-8")
+    except OSError as error:
+        raise ToolError(
+            f"cannot write the table to {directory}: {error.strerror}",
+            "name another --output-dir",
+            ExitCode.ENVIRONMENT,
+        ) from error
+    return tuple(directory / name for name in texts)
 
 
 def printable_entry(entry: dict[str, object]) -> dict[str, object]:

@@ -11,12 +11,16 @@ from typing import Any
 import fastjsonschema
 from jsonschema import Draft202012Validator
 
-#: Who writes results, to the schema of what it writes.
-SCHEMAS = {"hotplug-timer": "result-v2.schema.json", "clock-check": "clock-check-v1.schema.json"}
+#: What is written, results or audits, by the first word of its schema's name.
+SCHEMAS = {
+    "hotplug-timer": "result-v2.schema.json",
+    "clock-check": "clock-check-v1.schema.json",
+    "clock-audit": "clock-audit-v1.schema.json",
+}
 
 
 def problem_of(kind: str, record: Mapping[str, Any], family: str = "hotplug-timer") -> str | None:
-    """Say what is wrong with a record of KIND ("run", "iteration", "end"); None when nothing is.
+    """Say what is wrong with a record of KIND ("run", "iteration", "end"; "audit"); None when nothing is.
 
     FAMILY is one of `SCHEMAS`.
 

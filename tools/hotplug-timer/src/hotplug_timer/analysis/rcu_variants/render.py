@@ -21,8 +21,8 @@ from hotplug_timer.analysis.render import (
     markdown_table,
     markdown_text,
     terminal_table,
+    write_files,
 )
-from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
 
 SCHEMA = "hotplug-timer/rcu-variants/1"
@@ -48,17 +48,7 @@ def print_table(table: Table, style: str, stream: TextIO) -> None:
 def write_table(table: Table, directory: Path) -> tuple[Path, ...]:
     """Write Markdown, JSON and CSV, and return their paths; ToolError (ENVIRONMENT) when that fails."""
     texts = {".md": to_markdown(table), ".json": to_json(table), ".csv": to_csv(table)}
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for suffix, text in texts.items():
-            (directory / f"{NAME}{suffix}").write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the table to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
-    return tuple(directory / f"{NAME}{suffix}" for suffix in texts)
+    return write_files(directory, {f"{NAME}{suffix}": text for suffix, text in texts.items()})
 
 
 def to_markdown(table: Table) -> str:
