@@ -11,8 +11,12 @@ from typing import Any
 import fastjsonschema
 from jsonschema import Draft202012Validator
 
-#: Who writes results, to the schema of what it writes.
-SCHEMAS = {"hotplug-timer": "result-v2.schema.json", "clock-check": "clock-check-v1.schema.json"}
+#: Who writes records, to the schema of what it writes.
+SCHEMAS = {
+    "hotplug-timer": "result-v2.schema.json",
+    "clock-check": "clock-check-v1.schema.json",
+    "history": "history-v1.schema.json",
+}
 
 
 def problem_of(kind: str, record: Mapping[str, Any], family: str = "hotplug-timer") -> str | None:
