@@ -26,6 +26,8 @@ WORDS = ("operation", "variant", "verdict")
 JUNIT_SUITE = "hotplug-timer compare"
 #: What is not simply passed.
 JUNIT_OUTCOMES = {SLOWER: junit.Outcome.FAILED, TOO_FEW: junit.Outcome.SKIPPED}
+#: The colour of a row on a terminal, by its verdict.
+STYLES = {"faster": "green", "improvement": "green", "slower": "red", "regression": "red"}
 #: What Markdown, or the HTML that it becomes, would read as more than text.
 MARKDOWN_SPECIAL = frozenset("|<>&`*[]\\~!")
 
@@ -221,7 +223,7 @@ def terminal_table(
     for name in header:
         table.add_column(name, justify="left" if name in words else "right")
     for row in rows:
-        style = {"faster": "green", "slower": "red"}.get(row[-1], "") if tty else ""
+        style = STYLES.get(row[-1], "") if tty else ""
         table.add_row(*map(printable, row), style=style)
     return table
 

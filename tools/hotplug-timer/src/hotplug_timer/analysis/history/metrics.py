@@ -27,15 +27,16 @@ LABELS = (
 SUFFIX = ".prom"
 
 
-def write_metrics(outlook: Outlook, path: Path) -> None:
-    """Write the file as a whole: whoever reads meanwhile has the one before. ToolError when that fails.
-
-    USAGE without the ending that the collector looks for, ENVIRONMENT when it cannot be written.
-    """
+def check_path(path: Path) -> None:
+    """Refuse (ToolError, USAGE) a file without the ending that the collector looks for."""
     if path.suffix != SUFFIX:
         raise ToolError(
             f"{path}: node_exporter reads {SUFFIX} files only", f"end it in {SUFFIX}", ExitCode.USAGE
         )
+
+
+def write_metrics(outlook: Outlook, path: Path) -> None:
+    """Write the file as a whole: whoever reads meanwhile has the one before. ToolError when that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_to_textfile(str(path), _registry(outlook))

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from hotplug_timer.analysis.cautions import unique
 from hotplug_timer.analysis.history import kcidb, render, trend
-from hotplug_timer.analysis.history.metrics import write_metrics
+from hotplug_timer.analysis.history.metrics import check_path, write_metrics
 from hotplug_timer.analysis.history.series import IMPROVEMENT, REGRESSION, Outlook
 from hotplug_timer.analysis.render import format_p
 from hotplug_timer.analysis.report import downloads, html
@@ -37,6 +37,7 @@ class Headline:
     line: str
     detail: str
     verdict: str
+    emulated: bool
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,11 @@ def write_report(
 ) -> list[Path]:
     """Write the page and the files beside it; returns their paths.
 
-    METRICS is where the metrics go, None for beside the page. ToolError (ENVIRONMENT) when writing fails.
+    METRICS is where the metrics go, None for beside the page. ToolError: ENVIRONMENT when writing fails,
+    USAGE when ORIGIN or METRICS is no name for that; then nothing is written.
     """
+    metrics_path = metrics or directory / METRICS
+    check_path(metrics_path)
     texts = {
         PAGE: render_page(outlook, notices),
         SUMMARY: render.to_json(outlook),
@@ -75,9 +79,8 @@ def write_report(
             "name another --output-dir",
             ExitCode.ENVIRONMENT,
         ) from error
-    path = metrics or directory / METRICS
-    write_metrics(outlook, path)
-    return [*paths, path]
+    write_metrics(outlook, metrics_path)
+    return [*paths, metrics_path]
 
 
 def render_page(outlook: Outlook, notices: Sequence[str]) -> str:
@@ -114,6 +117,7 @@ def _headlines(outlook: Outlook) -> list[Headline]:
             f"{series.change.before_s:.3f} s → {series.change.after_s:.3f} s",
             f"since {render.since(series, series.change)}",
             series.verdict,
+            series.key.conditions.emulated,
         )
         for series in found
         if series.change

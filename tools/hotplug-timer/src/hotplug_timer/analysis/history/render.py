@@ -68,7 +68,7 @@ def rows(outlook: Outlook) -> list[list[str]]:
             f"{series.last.result.median_s:.3f}",
             f"{series.level_s:.3f}",
             f"{series.change.percent:+.1f}%" if series.change else NONE,
-            since(series, series.change) if series.change else NONE,
+            f"{series.points[series.change.at].time:%Y-%m-%d}" if series.change else NONE,
             verdict_text(series),
         ]
         for series in outlook.series
