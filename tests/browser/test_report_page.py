@@ -2,22 +2,29 @@
 
 import io
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from large_results import write_pair
-from PIL import Image
-from playwright.sync_api import Page
+from pagetools import (
+    DESK,
+    PAPER,
+    PHONE,
+    WIDER,
+    Open,
+    keep_screenshot,
+    mean_brightness,
+    per_size,
+    schemes,
+    width_of,
+)
 from pypdf import PdfReader
 from reportpages import page_of
 from resultfiles import records, write
 
 from hotplug_timer.analysis.reader import read_files
 
-Open = Callable[..., Page]
-PHONE, DESK = 360, 1200
 SECTIONS = (
     "To mind",
     "Seconds",
@@ -28,12 +35,6 @@ SECTIONS = (
     "Host, kernels and blocks",
     "Data to save",
 )
-#: Pixels of A4 (96 an inch) between the margins that the style sheet asks for.
-PAPER = round((210 - 2 * 12) / 25.4 * 96)
-WIDER = "elements => elements.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.trim())"
-#: Bytes of a picture that is fit to be in the documentation.
-MAX_PICTURE = 150_000
-schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
 
 
 @pytest.fixture(scope="session")
@@ -55,11 +56,6 @@ def demo_report(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     page_of(read_files(sorted((root / "docs/examples/demo").glob("*.jsonl"))), folder)
     return folder / "report.html"
-
-
-def width_of(page: Page) -> int:
-    """Return how wide the page is, with what sticks out of its window."""
-    return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
 @schemes
@@ -119,13 +115,6 @@ def test_who_wants_no_motion_gets_none(open_page: Open, report: Path, motion: st
     page.emulate_media(reduced_motion="reduce" if motion == "reduce" else "no-preference")
     behaviour = page.evaluate("getComputedStyle(document.documentElement).scrollBehavior")
     assert behaviour == ("auto" if motion == "reduce" else "smooth")
-
-
-def mean_brightness(shot: bytes) -> float:
-    """Return the mean brightness of a screenshot, 0 to 255."""
-    with Image.open(io.BytesIO(shot)) as image:
-        histogram = image.convert("L").histogram()
-    return sum(value * count for value, count in enumerate(histogram)) / sum(histogram)
 
 
 def test_dark_is_dark_and_light_is_light_and_paper_is_light_in_both(open_page: Open, report: Path) -> None:
@@ -204,16 +193,9 @@ def test_a_report_of_many_iterations_opens(open_page: Open, tmp_path: Path) -> N
 
 
 @schemes
-@pytest.mark.parametrize("size", [(1000, 1350), (PHONE, 760)], ids=["desk", "phone"])
+@per_size
 def test_screenshots(
     open_page: Open, demo_report: Path, screenshots: Path, size: tuple[int, int], scheme: str
 ) -> None:
     """The documentation shows some of them; see docs/development.md."""
-    page = open_page(demo_report, *size, scheme)
-    name = f"report-{'phone' if size[0] == PHONE else 'desk'}-{scheme}.png"
-    with Image.open(io.BytesIO(page.screenshot())) as image:
-        assert image.size == size
-        # Not one colour: something was drawn.
-        assert len(image.convert("RGB").getcolors(maxcolors=1 << 24) or []) > 50
-        image.convert("RGB").quantize(128).save(screenshots / name, optimize=True)
-    assert (screenshots / name).stat().st_size < MAX_PICTURE
+    keep_screenshot(open_page(demo_report, *size, scheme), screenshots, "report", size, scheme)

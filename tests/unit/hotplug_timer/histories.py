@@ -106,9 +106,9 @@ def history(seconds: Sequence[float], **more: object) -> list[Entry]:
 
 def example() -> list[Entry]:
     """Return the history that the documentation shows: a step of 5% in one of two series, two failures."""
-    patched = history(nights(4, with_bad_nights, step_at=78))
+    patched = history(nights(54, with_bad_nights, step_at=78))
     stock = history(nights(5, with_bad_nights, level=2.9), variant="stock")
-    patched[60] = entry(60, 0.3, failed="failed: smt=off: CPU 5 online but should be offline")
+    patched[60] = entry(60, 0.3, failed="smt=off: CPU 5 online but should be offline")
     stock[40] = failure("madeup1", "stock", started(40), "no SSH after the reboot")
     return [run for pair in zip(stock, patched, strict=True) for run in pair]
 

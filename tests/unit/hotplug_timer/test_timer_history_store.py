@@ -73,7 +73,7 @@ def test_a_run_that_did_not_go_well_is_a_failed_one(
 def test_the_reason_is_that_of_the_switch_that_failed(tmp_path: Path) -> None:
     bad = iteration("r1", 2, "smt=off", 2.0, status="failed", error="CPU 5 online", path=None)
     lines = [*records("r1", "stock", [2.0], [1.0])[:-1], bad, end("r1", outcome="failed")]
-    assert entry_of(tmp_path, lines).failed == "failed: smt=off: CPU 5 online"
+    assert entry_of(tmp_path, lines).failed == "smt=off: CPU 5 online"
 
 
 def test_an_operation_without_a_sample_is_a_failure(tmp_path: Path) -> None:

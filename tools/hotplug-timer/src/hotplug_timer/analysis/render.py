@@ -223,7 +223,8 @@ def terminal_table(
     for name in header:
         table.add_column(name, justify="left" if name in words else "right")
     for row in rows:
-        style = STYLES.get(row[-1], "") if tty else ""
+        verdict = dict(zip(header, row, strict=True)).get("verdict", "")
+        style = STYLES.get(verdict, "") if tty else ""
         table.add_row(*map(printable, row), style=style)
     return table
 

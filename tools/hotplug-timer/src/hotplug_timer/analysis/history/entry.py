@@ -141,7 +141,7 @@ def _why_failed(run: Run, measured: set[str]) -> str | None:
     wrong = next(run.iterations.select(lambda kind: kind.status != "ok"), None)
     if run.outcome != "complete":
         # What was measured until then is in the result file; a part of a run is not held against whole ones.
-        return f"{run.outcome}: {wrong.operation}: {wrong.error}" if wrong else run.outcome
+        return f"{wrong.operation}: {wrong.error}" if wrong and run.outcome == "failed" else run.outcome
     if run.smt_restored is False:
         return "the host was not put back as it was before"
     missing = [operation for operation in run.operations if operation not in measured]

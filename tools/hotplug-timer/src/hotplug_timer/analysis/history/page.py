@@ -125,14 +125,14 @@ def _headlines(outlook: Outlook) -> list[Headline]:
 
 
 def _verdicts_table(outlook: Outlook) -> Table:
-    rows = render.rows(outlook)
+    # The conditions are below each picture: with them no sheet of paper would be wide enough.
+    rows = [cells[:-1] for cells in render.rows(outlook)]
     return Table(
         "Verdict of each series",
-        render.HEADER,
+        render.HEADER[:-1],
         rows[:MAX_ROWS],
         heads=3,
-        words=render.WORDS - {"conditions"},
-        texts=frozenset({"conditions"}),
+        words=render.WORDS,
         left_out=max(len(rows) - MAX_ROWS, 0),
     )
 

@@ -26,19 +26,19 @@ from hotplug_timer.analysis.render import (
 SCHEMA = "hotplug-timer/history/summary/1"
 JUNIT_SUITE = "hotplug-timer history"
 JUNIT_OUTCOMES = {REGRESSION: junit.Outcome.FAILED, INSUFFICIENT: junit.Outcome.SKIPPED}
-WORDS = frozenset({"host", "operation", "variant", "conditions", "change", "since", "verdict"})
+WORDS = frozenset({"host", "operation", "variant", "conditions", "since", "verdict"})
 HEADER = [
     "host",
     "operation",
     "variant",
-    "conditions",
-    "runs",
-    "failed",
-    "newest (s)",
-    "level (s)",
+    "verdict",
     "change",
     "since",
-    "verdict",
+    "level (s)",
+    "newest (s)",
+    "runs",
+    "failed",
+    "conditions",
 ]
 
 
@@ -62,14 +62,14 @@ def rows(outlook: Outlook) -> list[list[str]]:
             series.key.host,
             series.key.operation,
             series.key.variant,
-            describe(series.key.conditions),
-            str(len(series.points)),
-            str(len(series.failures)),
-            f"{series.last.result.median_s:.3f}",
-            f"{series.level_s:.3f}",
+            verdict_text(series),
             f"{series.change.percent:+.1f}%" if series.change else NONE,
             f"{series.points[series.change.at].time:%Y-%m-%d}" if series.change else NONE,
-            verdict_text(series),
+            f"{series.level_s:.3f}",
+            f"{series.last.result.median_s:.3f}",
+            str(len(series.points)),
+            str(len(series.failures)),
+            describe(series.key.conditions),
         ]
         for series in outlook.series
     ]
