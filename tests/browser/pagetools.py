@@ -40,3 +40,30 @@ def keep_screenshot(page: Page, folder: Path, what: str, size: tuple[int, int], 
         assert len(image.convert("RGB").getcolors(maxcolors=1 << 24) or []) > 50
         image.convert("RGB").quantize(128).save(folder / name, optimize=True)
     assert (folder / name).stat().st_size < MAX_PICTURE
+
+
+def pictures_of(page: Page) -> list[tuple[str, str]]:
+    """Return name and description of each picture; fails where anything that has to have a name has none."""
+    session = page.context.new_cdp_session(page)
+    nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+    named = {"image", "img", "region", "group", "table", "link", "heading", "navigation"}
+    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
+    assert [role for role, name in found if role in named and not name.strip()] == []
+    pictures = [node for node in nodes if node["role"]["value"] in ("image", "img")]
+    return [(node["name"]["value"], node["description"]["value"]) for node in pictures]
+
+
+def check_brightness(open_page: Open, path: Path) -> None:
+    """Dark is dark, light is light, and paper is light in both."""
+    light, dark = (open_page(path, scheme=scheme) for scheme in ("light", "dark"))
+    assert mean_brightness(light.screenshot()) > 200
+    assert mean_brightness(dark.screenshot()) < 80
+    dark.emulate_media(media="print")
+    assert mean_brightness(dark.screenshot()) > 200
+
+
+def check_paper(page: Page) -> None:
+    """Nothing is clipped on paper, in a window of `PAPER`."""
+    page.emulate_media(media="print")
+    assert width_of(page) == PAPER
+    assert page.locator(".scroll, .card, figure, th, td").evaluate_all(WIDER) == []

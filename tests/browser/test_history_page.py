@@ -10,11 +10,12 @@ from pagetools import (
     DESK,
     PAPER,
     PHONE,
-    WIDER,
     Open,
+    check_brightness,
+    check_paper,
     keep_screenshot,
-    mean_brightness,
     per_size,
+    pictures_of,
     schemes,
     width_of,
 )
@@ -75,34 +76,21 @@ def test_axe_finds_nothing(
 
 
 def test_all_pictures_and_regions_have_names(open_page: Open, trend: Path) -> None:
-    opened = open_page(trend)
-    session = opened.context.new_cdp_session(opened)
-    nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
-    named = {"image", "img", "region", "group", "table", "link", "heading", "navigation"}
-    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
-    assert [role for role, name in found if role in named and not name.strip()] == []
-    pictures = [node for node in nodes if node["role"]["value"] in ("image", "img")]
-    assert [node["name"]["value"] for node in pictures] == [
+    pictures = pictures_of(open_page(trend))
+    assert [name for name, _ in pictures] == [
         "madeup1 patched smt=off over time",
         "madeup1 stock smt=off over time",
     ]
-    assert all("Median seconds (emulated)" in node["description"]["value"] for node in pictures)
+    assert all("Median seconds (emulated)" in description for _, description in pictures)
 
 
 def test_dark_is_dark_and_light_is_light_and_paper_is_light_in_both(open_page: Open, trend: Path) -> None:
-    light, dark = (open_page(trend, scheme=scheme) for scheme in ("light", "dark"))
-    assert mean_brightness(light.screenshot()) > 200
-    assert mean_brightness(dark.screenshot()) < 80
-    dark.emulate_media(media="print")
-    assert mean_brightness(dark.screenshot()) > 200
+    check_brightness(open_page, trend)
 
 
 @per_page
 def test_on_paper_nothing_is_clipped(open_page: Open, request: pytest.FixtureRequest, name: str) -> None:
-    opened = open_page(request.getfixturevalue(name), PAPER)
-    opened.emulate_media(media="print")
-    assert width_of(opened) == PAPER
-    assert opened.locator(".scroll, .card, figure, th, td").evaluate_all(WIDER) == []
+    check_paper(open_page(request.getfixturevalue(name), PAPER))
 
 
 def test_printing_has_every_section(open_page: Open, full_trend: Path) -> None:

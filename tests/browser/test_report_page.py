@@ -11,11 +11,12 @@ from pagetools import (
     DESK,
     PAPER,
     PHONE,
-    WIDER,
     Open,
+    check_brightness,
+    check_paper,
     keep_screenshot,
-    mean_brightness,
     per_size,
+    pictures_of,
     schemes,
     width_of,
 )
@@ -90,14 +91,9 @@ def test_axe_finds_nothing(
 
 def test_all_pictures_and_regions_have_names(open_page: Open, report: Path) -> None:
     page = open_page(report)
-    session = page.context.new_cdp_session(page)
-    nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
-    named = {"image", "img", "region", "group", "table", "link", "heading", "navigation"}
-    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
-    assert [role for role, name in found if role in named and not name.strip()] == []
-    pictures = [node for node in nodes if node["role"]["value"] in ("image", "img")]
+    pictures = pictures_of(page)
     assert len(pictures) == 7
-    assert all(len(node["description"]["value"]) > 40 for node in pictures)
+    assert all(len(description) > 40 for _, description in pictures)
 
 
 def test_the_keyboard_gets_past_the_head(open_page: Open, report: Path) -> None:
@@ -118,19 +114,13 @@ def test_who_wants_no_motion_gets_none(open_page: Open, report: Path, motion: st
 
 
 def test_dark_is_dark_and_light_is_light_and_paper_is_light_in_both(open_page: Open, report: Path) -> None:
-    light, dark = (open_page(report, scheme=scheme) for scheme in ("light", "dark"))
-    assert mean_brightness(light.screenshot()) > 200
-    assert mean_brightness(dark.screenshot()) < 80
-    dark.emulate_media(media="print")
-    assert mean_brightness(dark.screenshot()) > 200
+    check_brightness(open_page, report)
 
 
 @pytest.mark.parametrize("name", ["report", "warned_report"])
 def test_on_paper_nothing_is_clipped(open_page: Open, request: pytest.FixtureRequest, name: str) -> None:
     page = open_page(request.getfixturevalue(name), PAPER)
-    page.emulate_media(media="print")
-    assert width_of(page) == PAPER
-    assert page.locator(".scroll, .card, figure, th, td").evaluate_all(WIDER) == []
+    check_paper(page)
 
 
 def test_printing_has_every_section_and_splits_no_picture(open_page: Open, report: Path) -> None:

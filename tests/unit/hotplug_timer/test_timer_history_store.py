@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,20 @@ def test_a_run_with_other_figures_is_refused_and_nothing_added(tmp_path: Path) -
         assert "with other figures" in text
     refuses(ExitCode.INPUT, store.add, tmp_path, [ENTRIES[2], entry(2, 9.0)])
     assert (tmp_path / RUNS).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (replace(ENTRIES[1], started="2026-02-31T02:00:00Z"), "started: '2026-02-31T02:00:00Z' is no time"),
+        (replace(ENTRIES[1], variant=""), "variant: "),
+        (replace(ENTRIES[1], failed="x" * (1 << 20)), "longer than 1048576 bytes"),
+    ],
+)
+def test_what_could_not_be_read_again_is_not_added(tmp_path: Path, bad: Entry, words: str) -> None:
+    text = refuses(ExitCode.INPUT, store.add, tmp_path, [ENTRIES[0], bad])
+    assert f"run {bad.run_id} of madeup1: {words}" in text
+    assert store.read(tmp_path).entries == ()
 
 
 def test_the_same_failure_is_one_run() -> None:

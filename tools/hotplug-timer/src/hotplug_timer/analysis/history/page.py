@@ -15,7 +15,6 @@ from hotplug_timer.analysis.history.series import IMPROVEMENT, REGRESSION, Outlo
 from hotplug_timer.analysis.render import format_p
 from hotplug_timer.analysis.report import downloads, html
 from hotplug_timer.analysis.report.tables import MAX_ROWS, Table
-from hotplug_timer.errors import ExitCode, ToolError
 
 PAGE, SUMMARY, JUNIT, KCIDB, METRICS = (
     "history.html",
@@ -68,17 +67,7 @@ def write_report(
         JUNIT: render.to_junit(outlook),
         KCIDB: kcidb.to_json(outlook, origin),
     }
-    paths = [directory / name for name in texts]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            path.write_text(texts[path.name], "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the report to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
+    paths = html.write_files(directory, texts)
     write_metrics(outlook, metrics_path)
     return [*paths, metrics_path]
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_timer.analysis.history.entry import SCHEMA_NAME, SCHEMA_VERSION, Entry, from_record, to_line
-from hotplug_timer.analysis.lines import parse, whole_lines
+from hotplug_timer.analysis.lines import MAX_LINE, parse, whole_lines
+from hotplug_timer.analysis.reader import GIVE_RESULTS
 from hotplug_timer.analysis.schemacheck import problem_of
 from hotplug_timer.errors import ExitCode, ToolError
 
@@ -73,7 +74,7 @@ def add(directory: Path, entries: Sequence[Entry]) -> Added:
         fresh: dict[str, Entry] = {}
         places, end = dict(index.places), index.size
         for entry in entries:
-            line = to_line(entry)
+            line = _line(entry)
             _check_same(path, descriptor, places.get(entry.run_id), fresh.get(entry.run_id), entry)
             if entry.run_id not in places:
                 places[entry.run_id], fresh[entry.run_id] = end, entry
@@ -134,7 +135,8 @@ def _read(path: Path) -> tuple[list[Entry], list[str], dict[str, int]]:
     return entries, notices, places
 
 
-def _entry(where: str, line: str) -> Entry:
+def _entry(where: str, line: str, hint: str = HINT) -> Entry:
+    """Return the entry in a line; ToolError (INPUT), with WHERE and HINT, when there is none."""
     try:
         record = parse(line)
     except ValueError:
@@ -144,13 +146,22 @@ def _entry(where: str, line: str) -> Entry:
     _check_version(where, record.get("schema"))
     problem = problem_of("run", record, "history")
     if problem:
-        raise _wrong(f"{where}: {problem}")
+        raise _wrong(f"{where}: {problem}", hint)
     entry = from_record(record)
     try:
         entry.time  # noqa: B018 - the schema cannot say which days there are
     except ValueError:
-        raise _wrong(f"{where}: started: {entry.started!r} is no time there was") from None
+        raise _wrong(f"{where}: started: {entry.started!r} is no time there was", hint) from None
     return entry
+
+
+def _line(entry: Entry) -> str:
+    """Return the line of an entry that is to be added; ToolError (INPUT) when nobody could read it again."""
+    line, where = to_line(entry), f"run {entry.run_id} of {entry.host}"
+    if len(line) > MAX_LINE:
+        raise _wrong(f"{where}: longer than {MAX_LINE} bytes", GIVE_RESULTS)
+    _entry(where, line, GIVE_RESULTS)
+    return line
 
 
 def _check_version(where: str, schema: object) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from importlib.resources import files
+from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -13,6 +14,7 @@ from markupsafe import Markup
 from hotplug_timer import __version__
 from hotplug_timer.analysis import drawing
 from hotplug_timer.analysis.report.text import breakable
+from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
 
 TEMPLATES = "templates"
@@ -40,6 +42,25 @@ def render(template: str, labels: tuple[str, ...], verdicts: Collection[str], **
         verdicts=verdicts,
         **content,
     )
+
+
+def write_files(directory: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts by their names, into a folder made when missing; returns their paths.
+
+    ToolError (ENVIRONMENT) when that fails.
+    """
+    paths = [directory / name for name in texts]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            path.write_text(texts[path.name], "utf-8")
+    except OSError as error:
+        raise ToolError(
+            f"cannot write the report to {directory}: {error.strerror}",
+            "name another --output-dir",
+            ExitCode.ENVIRONMENT,
+        ) from error
+    return paths
 
 
 def _template(name: str) -> str:

@@ -20,7 +20,6 @@ from hotplug_timer.analysis.stats import Effect
 from hotplug_timer.analysis.summary import headline_label, summarize
 from hotplug_timer.analysis.trace.flame import to_folded, to_inline
 from hotplug_timer.analysis.trace.states import States
-from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.tracing import COUNTS, GRAPH, OFFCPU, STATES
 
 #: Rows of a trace's table.
@@ -64,17 +63,7 @@ def write_report(
     """Write report.html and summary.json; ToolError (ENVIRONMENT) when that fails. Returns both paths."""
     summary = json.dumps(summarize(data, comparison, base), indent=2) + "\n"
     page = render_page(data, comparison, traces, base, summary)
-    report_path, summary_path = directory / "report.html", directory / "summary.json"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        report_path.write_text(page, "utf-8")
-        summary_path.write_text(summary, "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the report to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
+    report_path, summary_path = html.write_files(directory, {"report.html": page, "summary.json": summary})
     return report_path, summary_path
 
 
