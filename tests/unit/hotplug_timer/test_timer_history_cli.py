@@ -111,6 +111,16 @@ def test_bounds_are_those_that_were_asked_for(tmp_path: Path) -> None:
     assert check(tmp_path, SLOWER, "--recent", 12) == ExitCode.REGRESSION
 
 
+def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:
+    """A retired variant is not to keep a script awake for ever."""
+    entries = [*SLOWER, *(entry(night, 1.0, variant="new") for night in range(90, 130))]
+    assert check(tmp_path, entries) == ExitCode.REGRESSION
+    assert check(tmp_path, entries, "--days", 41) == ExitCode.OK
+    assert check(tmp_path, entries, "--days", 40) == ExitCode.OK
+    assert check(tmp_path, entries, "--days", 9) == ExitCode.NO_BASELINE
+    assert check(tmp_path, [], "--days", 9) == ExitCode.NO_BASELINE
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -119,6 +129,8 @@ def test_bounds_are_those_that_were_asked_for(tmp_path: Path) -> None:
         (["check", "--store", "good", "--recent", "0"], ExitCode.USAGE, "--recent 0: no run at all"),
         (["check", "--store", "good", "--min-change", "-1"], ExitCode.USAGE, "--min-change -1 is no size"),
         (["check", "--store", "good", "--min-change", "nan"], ExitCode.USAGE, "--min-change nan is no size"),
+        (["check", "--store", "good", "--days", "0"], ExitCode.USAGE, "--days 0 is no length of a history"),
+        (["check", "--store", "good", "--days", "36501"], ExitCode.USAGE, "name 1 to 36500"),
         (["check", "--store", "bad"], ExitCode.INPUT, "bad/runs.jsonl:1: not a JSON object"),
         (["check", "--store", "newer"], ExitCode.INPUT, "newer than hotplug-timer/history/1; use the"),
         (["add", "none.jsonl", "--store", "s"], ExitCode.INPUT, "cannot read none.jsonl"),
@@ -165,7 +177,7 @@ def test_bounds_are_those_that_were_asked_for(tmp_path: Path) -> None:
             "cannot write r.jsonl/m.prom",
         ),
     ],
-    ids=range(18),
+    ids=range(20),
 )
 def test_what_is_wrong_is_one_line_and_a_code(  # noqa: PLR0917
     tmp_path: Path,
@@ -324,7 +336,7 @@ def test_every_file_of_the_report_is_there(written: Path) -> None:
     JUnitXml.fromfile(str(written / JUNIT))
 
 
-@pytest.mark.parametrize(("name", "reason"), pairwise((*HOSTILE, HOSTILE[0])), ids=range(len(HOSTILE)))
+@pytest.mark.parametrize(("name", "reason"), list(pairwise((*HOSTILE, HOSTILE[0]))), ids=range(len(HOSTILE)))
 def test_no_name_harms_any_output(tmp_path: Path, name: str, reason: str) -> None:
     entries = [entry(night, 1.0, variant=name, host=name, operation=name) for night in range(11)]
     outlook = look([*entries, failure(name, reason, started(50), reason)])

@@ -148,6 +148,12 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         help="the verdict is about a change among the newest N runs of a series (default: %(default)s)",
     )
     parser.add_argument(
+        "--days",
+        type=int,
+        metavar="N",
+        help="look at the newest N days of the history only (default: all of it)",
+    )
+    parser.add_argument(
         "--min-change",
         type=float,
         default=3.0,

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from hotplug_timer.analysis.history import render, store
 from hotplug_timer.analysis.history.entry import failure, from_runs
-from hotplug_timer.analysis.history.series import INSUFFICIENT, REGRESSION, Outlook, look
+from hotplug_timer.analysis.history.series import INSUFFICIENT, REGRESSION, Outlook, look, newest_days
 from hotplug_timer.analysis.reader import read_files
 from hotplug_timer.analysis.render import print_lines
 from hotplug_timer.errors import ExitCode, ToolError
@@ -16,6 +16,8 @@ from hotplug_timer.target import clock
 
 #: Failed runs that `check` names; the page has all of them.
 MAX_FAILURES = 5
+#: A hundred years.
+MAX_DAYS = 36_500
 
 
 def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
@@ -96,7 +98,12 @@ def _look(arguments: argparse.Namespace, contents: store.Contents) -> Outlook:
         raise ToolError(
             f"--min-change {arguments.min_change:g} is no size of a change", "name 0 or more", ExitCode.USAGE
         )
-    return look(contents.entries, arguments.recent, arguments.min_change)
+    if arguments.days is not None and not 1 <= arguments.days <= MAX_DAYS:
+        raise ToolError(
+            f"--days {arguments.days} is no length of a history", f"name 1 to {MAX_DAYS}", ExitCode.USAGE
+        )
+    entries = newest_days(contents.entries, arguments.days) if arguments.days else contents.entries
+    return look(entries, arguments.recent, arguments.min_change)
 
 
 def _print_added(added: store.Added, out: TextIO, err: TextIO) -> None:

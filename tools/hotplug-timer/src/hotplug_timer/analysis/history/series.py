@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 
 from hotplug_timer.analysis.history.changes import MIN_CHANGE_PERCENT, MIN_POINTS, Change, changes
@@ -81,6 +81,11 @@ class Outlook:
     def with_verdict(self, verdict: str) -> list[Series]:
         """Return the series of a verdict."""
         return [one for one in self.series if one.verdict == verdict]
+
+
+def newest_days(entries: Sequence[Entry], days: int) -> list[Entry]:
+    """Return the entries, which are in time order, of so many days up to the newest of them."""
+    return [entry for entry in entries if entries[-1].time - entry.time < timedelta(days=days)]
 
 
 def look(
