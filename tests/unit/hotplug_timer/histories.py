@@ -20,7 +20,7 @@ from hotplug_timer.target import clock
 FIRST = datetime(2026, 8, 1, 2, tzinfo=UTC)
 DAYS = 90
 CONDITIONS = Conditions("ppc64le", 16, 8, True, "kexec", "ppc64_cpu", False, None)
-#: Standard deviation of the logarithm of one run's median: an assumption; docs/regression.md holds it against runs.
+#: Standard deviation of the logarithm of one run's median: assumed; docs/regression.md has that of real runs.
 NOISE = 0.015
 Noise = Callable[[random.Random, int], list[float]]
 
