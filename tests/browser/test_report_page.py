@@ -2,22 +2,30 @@
 
 import io
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from large_results import write_pair
-from PIL import Image
-from playwright.sync_api import Page
+from pagetools import (
+    DESK,
+    PAPER,
+    PHONE,
+    Open,
+    check_brightness,
+    check_paper,
+    keep_screenshot,
+    per_size,
+    pictures_of,
+    schemes,
+    width_of,
+)
 from pypdf import PdfReader
 from reportpages import page_of
 from resultfiles import records, write
 
 from hotplug_timer.analysis.reader import read_files
 
-Open = Callable[..., Page]
-PHONE, DESK = 360, 1200
 SECTIONS = (
     "To mind",
     "Seconds",
@@ -28,12 +36,6 @@ SECTIONS = (
     "Host, kernels and blocks",
     "Data to save",
 )
-#: Pixels of A4 (96 an inch) between the margins that the style sheet asks for.
-PAPER = round((210 - 2 * 12) / 25.4 * 96)
-WIDER = "elements => elements.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.trim())"
-#: Bytes of a picture that is fit to be in the documentation.
-MAX_PICTURE = 150_000
-schemes = pytest.mark.parametrize("scheme", ["light", "dark"])
 
 
 @pytest.fixture(scope="session")
@@ -55,11 +57,6 @@ def demo_report(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
     page_of(read_files(sorted((root / "docs/examples/demo").glob("*.jsonl"))), folder)
     return folder / "report.html"
-
-
-def width_of(page: Page) -> int:
-    """Return how wide the page is, with what sticks out of its window."""
-    return int(page.evaluate("document.documentElement.scrollWidth"))
 
 
 @schemes
@@ -94,14 +91,9 @@ def test_axe_finds_nothing(
 
 def test_all_pictures_and_regions_have_names(open_page: Open, report: Path) -> None:
     page = open_page(report)
-    session = page.context.new_cdp_session(page)
-    nodes = [node for node in session.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
-    named = {"image", "img", "region", "group", "table", "link", "heading", "navigation"}
-    found = [(node["role"]["value"], node.get("name", {}).get("value", "")) for node in nodes]
-    assert [role for role, name in found if role in named and not name.strip()] == []
-    pictures = [node for node in nodes if node["role"]["value"] in ("image", "img")]
+    pictures = pictures_of(page)
     assert len(pictures) == 7
-    assert all(len(node["description"]["value"]) > 40 for node in pictures)
+    assert all(len(description) > 40 for _, description in pictures)
 
 
 def test_the_keyboard_gets_past_the_head(open_page: Open, report: Path) -> None:
@@ -121,27 +113,14 @@ def test_who_wants_no_motion_gets_none(open_page: Open, report: Path, motion: st
     assert behaviour == ("auto" if motion == "reduce" else "smooth")
 
 
-def mean_brightness(shot: bytes) -> float:
-    """Return the mean brightness of a screenshot, 0 to 255."""
-    with Image.open(io.BytesIO(shot)) as image:
-        histogram = image.convert("L").histogram()
-    return sum(value * count for value, count in enumerate(histogram)) / sum(histogram)
-
-
 def test_dark_is_dark_and_light_is_light_and_paper_is_light_in_both(open_page: Open, report: Path) -> None:
-    light, dark = (open_page(report, scheme=scheme) for scheme in ("light", "dark"))
-    assert mean_brightness(light.screenshot()) > 200
-    assert mean_brightness(dark.screenshot()) < 80
-    dark.emulate_media(media="print")
-    assert mean_brightness(dark.screenshot()) > 200
+    check_brightness(open_page, report)
 
 
 @pytest.mark.parametrize("name", ["report", "warned_report"])
 def test_on_paper_nothing_is_clipped(open_page: Open, request: pytest.FixtureRequest, name: str) -> None:
     page = open_page(request.getfixturevalue(name), PAPER)
-    page.emulate_media(media="print")
-    assert width_of(page) == PAPER
-    assert page.locator(".scroll, .card, figure, th, td").evaluate_all(WIDER) == []
+    check_paper(page)
 
 
 def test_printing_has_every_section_and_splits_no_picture(open_page: Open, report: Path) -> None:
@@ -204,16 +183,9 @@ def test_a_report_of_many_iterations_opens(open_page: Open, tmp_path: Path) -> N
 
 
 @schemes
-@pytest.mark.parametrize("size", [(1000, 1350), (PHONE, 760)], ids=["desk", "phone"])
+@per_size
 def test_screenshots(
     open_page: Open, demo_report: Path, screenshots: Path, size: tuple[int, int], scheme: str
 ) -> None:
     """The documentation shows some of them; see docs/development.md."""
-    page = open_page(demo_report, *size, scheme)
-    name = f"report-{'phone' if size[0] == PHONE else 'desk'}-{scheme}.png"
-    with Image.open(io.BytesIO(page.screenshot())) as image:
-        assert image.size == size
-        # Not one colour: something was drawn.
-        assert len(image.convert("RGB").getcolors(maxcolors=1 << 24) or []) > 50
-        image.convert("RGB").quantize(128).save(screenshots / name, optimize=True)
-    assert (screenshots / name).stat().st_size < MAX_PICTURE
+    keep_screenshot(open_page(demo_report, *size, scheme), screenshots, "report", size, scheme)

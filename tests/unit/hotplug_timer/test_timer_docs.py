@@ -27,7 +27,8 @@ def fields(schema: dict[str, Any], prefix: str) -> set[str]:
     """Return the dotted names of all properties below a schema."""
     found = set()
     for name, child in schema.get("properties", {}).items():
-        found |= {f"{prefix}.{name}"} | fields(child, f"{prefix}.{name}")
+        path = f"{prefix}.{name}"
+        found |= {path} | fields(child, path) | fields(child.get("items", {}), path)
     return found
 
 
@@ -35,6 +36,13 @@ def fields(schema: dict[str, Any], prefix: str) -> set[str]:
 def test_every_field_of_the_schema_is_documented_and_no_other(kind: str) -> None:
     names = {name.removeprefix(f"{kind}.") for name in fields(SCHEMA["$defs"][kind], kind)}
     assert documented(f"`{kind}` records") == names
+
+
+def test_every_field_of_the_history_is_documented_and_no_other() -> None:
+    schema = json.loads(files("hotplug_timer.schema").joinpath("history-v1.schema.json").read_text("utf-8"))
+    Draft202012Validator.check_schema(schema)
+    names = {name.removeprefix("run.") for name in fields(schema["$defs"]["run"], "run")}
+    assert documented("history: `run` records") == names
 
 
 def keys(value: object, prefix: str = "") -> set[str]:

@@ -1,4 +1,4 @@
-"""The controller's command line: run, smt, bundle, compare, rcu-variants, predict, trace, report."""
+"""The controller's command line: run, smt, bundle, compare, rcu-variants, predict, trace, report, history."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hotplug_timer import __version__, bundle
+from hotplug_timer.analysis.history import arguments as history_arguments
 from hotplug_timer.manual import command as manual_command
 from hotplug_timer.target import command as target_command
 from hotplug_timer.target.tracing import MODES
@@ -22,6 +23,7 @@ examples:
   hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
   hotplug-timer trace stock.smt=off.states.dat
   hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --base 6.12
+  hotplug-timer history add patched.jsonl --store results/history
 """
 BUNDLE_EPILOG = """\
 examples:
@@ -146,6 +148,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_trace(commands)
 
     _add_report(commands)
+
+    history_arguments.add_commands(commands)
 
     manual_command.add_commands(commands, build_parser)
     return parser

@@ -17,6 +17,8 @@ class ExitCode(IntEnum):
     OPERATION = 5
     GUEST = 6
     TIMEOUT = 7
+    REGRESSION = 8
+    NO_BASELINE = 9
     INTERRUPTED = 130
     TERMINATED = 143
 

@@ -1,32 +1,40 @@
-"""A comparison as JUnit XML, for whatever shows test results."""
+"""Verdicts as JUnit XML, for whatever shows test results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
-from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from hotplug_timer.analysis.stats import SLOWER, TOO_FEW
 from hotplug_timer.target.text import printable
 
-SUITE = "hotplug-timer compare"
+
+class Outcome(Enum):
+    """What a verdict is to a program that knows tests only; ERROR is for what could not be measured."""
+
+    PASSED = auto()
+    FAILED = auto()
+    SKIPPED = auto()
+    ERROR = auto()
 
 
 @dataclass(frozen=True)
 class Case:
-    """One verdict. `seconds` is the variant's median."""
+    """One verdict. `group` is what the case is listed under; `seconds` is a median, None without one."""
 
-    operation: str
-    label: str
-    seconds: float
+    name: str
+    group: str
+    seconds: float | None
+    outcome: Outcome
     verdict: str
     sentence: str
 
 
-def to_xml(cases: Sequence[Case], remarks: Sequence[str]) -> str:
+def to_xml(name: str, cases: Sequence[Case], remarks: Sequence[str]) -> str:
     """Return one suite with a test case per verdict; remarks are properties of the suite."""
-    suite = TestSuite(SUITE)
+    suite = TestSuite(name)
     for number, remark in enumerate(remarks, start=1):
         suite.add_property(f"remark{number}", printable(remark))
     for case in cases:
@@ -39,11 +47,16 @@ def to_xml(cases: Sequence[Case], remarks: Sequence[str]) -> str:
 
 
 def _test_case(case: Case) -> TestCase:
-    test = TestCase(printable(case.label), printable(case.operation), round(case.seconds, 6))
-    if case.verdict == SLOWER:
-        test.result = [Failure(case.sentence, SLOWER)]
-    elif case.verdict == TOO_FEW:
-        test.result = [Skipped(case.sentence)]
-    else:
-        test.system_out = case.sentence
+    seconds = None if case.seconds is None else round(case.seconds, 6)
+    test = TestCase(printable(case.name), printable(case.group), seconds)
+    sentence = printable(case.sentence)
+    match case.outcome:
+        case Outcome.FAILED:
+            test.result = [Failure(sentence, case.verdict)]
+        case Outcome.ERROR:
+            test.result = [Error(sentence, case.verdict)]
+        case Outcome.SKIPPED:
+            test.result = [Skipped(sentence)]
+        case Outcome.PASSED:
+            test.system_out = sentence
     return test

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hotplug_timer.analysis import clockrecords
 from hotplug_timer.analysis.iterations import Iterations
+from hotplug_timer.analysis.lines import parse, whole_lines
 from hotplug_timer.analysis.schemacheck import problem_of
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.hostinfo import HostInfo
 
 FAMILY = "hotplug-timer"
+GIVE_RESULTS = "give result files written by hotplug-timer run"
 #: The newest one read. Each has all that the one before it has, so the newest schema accepts them all.
 SCHEMA_VERSION = 2
-#: Bytes. The longest line there can be, of 8192 CPUs each named by itself, is a tenth of it.
-MAX_LINE = 1 << 20
 #: Characters of result lines that are kept as they are, for the report to embed: 12,000 iterations.
 MAX_RAW = 1 << 22
 #: What a clock of nanoseconds can have measured; 30 years are more than anyone waits.
@@ -127,37 +126,20 @@ def read_files(paths: Iterable[Path]) -> Dataset:
     notices: list[str] = []
     raw = _Raw()
     for path in paths:
-        for number, line in _whole_lines(path, notices):
+        number = 0
+        for number, line in whole_lines(path, notices, "a result", GIVE_RESULTS):
             _take(runs, _record(f"{path}:{number}", line), path, f"{path}:{number}")
             raw.add(line)
+        if number == 0:
+            raise _input_error(f"{path}: holds no results")
     ordered = sorted(runs.values(), key=lambda run: run.started)
     return Dataset(tuple(ordered), tuple(notices), raw.text())
 
 
-def _whole_lines(path: Path, notices: list[str]) -> Iterator[tuple[int, str]]:
-    number = 0
-    try:
-        with path.open("rb") as file:
-            while line := file.readline(MAX_LINE + 1):
-                number += 1
-                if len(line) > MAX_LINE:
-                    raise _input_error(f"{path}:{number}: longer than {MAX_LINE} bytes, so not a result")
-                if not line.endswith(b"\n"):
-                    notices.append(f"{path}:{number}: the last line is cut short and was left out")
-                    number -= 1
-                    break
-                yield number, line.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else f"line {number} is not text"
-        raise _input_error(f"cannot read {path}: {reason}") from error
-    if number == 0:
-        raise _input_error(f"{path}: holds no results")
-
-
 def _record(where: str, line: str) -> Record:
     try:
-        record = json.loads(line, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
+        record = parse(line)
+    except ValueError:
         raise _input_error(f"{where}: not a JSON object, so not a line of a result file") from None
     kind = record.get("record") if isinstance(record, dict) else None
     if kind not in ("run", "iteration", "end"):
@@ -252,9 +234,5 @@ def _run(record: Record, path: Path) -> Run:
     )
 
 
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def _input_error(message: str, hint: str = "give result files written by hotplug-timer run") -> ToolError:
+def _input_error(message: str, hint: str = GIVE_RESULTS) -> ToolError:
     return ToolError(message, hint, ExitCode.INPUT)

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from hotplug_timer.analysis import junit
 from hotplug_timer.analysis.compare import COUNT_NAMES, Comparison, CountRow, Row
-from hotplug_timer.analysis.stats import TOO_FEW, Effect, Interval
+from hotplug_timer.analysis.stats import SLOWER, TOO_FEW, Effect, Interval
 from hotplug_timer.analysis.summary import comparison_entry, count_entry
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.text import printable
@@ -25,6 +25,11 @@ PLAIN_WIDTH = 200
 NONE = "-"
 #: Columns that hold words, not numbers.
 WORDS = ("operation", "variant", "verdict")
+JUNIT_SUITE = "hotplug-timer compare"
+#: What is not simply passed.
+JUNIT_OUTCOMES = {SLOWER: junit.Outcome.FAILED, TOO_FEW: junit.Outcome.SKIPPED}
+#: The colour of a row on a terminal, by its verdict.
+STYLES = {"faster": "green", "improvement": "green", "slower": "red", "regression": "red"}
 #: What Markdown, or the HTML that it becomes, would read as more than text.
 MARKDOWN_SPECIAL = frozenset("|<>&`*[]\\~!")
 
@@ -115,12 +120,17 @@ def to_junit(comparison: Comparison) -> str:
     """Return JUnit XML: a test case per verdict, failed when slower, skipped with too few samples."""
     cases = [
         junit.Case(
-            row.operation, row.label, row.summary.median, row.effect.verdict, _sentence(row, row.effect)
+            name=row.label,
+            group=row.operation,
+            seconds=row.summary.median,
+            outcome=JUNIT_OUTCOMES.get(row.effect.verdict, junit.Outcome.PASSED),
+            verdict=row.effect.verdict,
+            sentence=_sentence(row, row.effect),
         )
         for row in comparison.rows
         if row.effect
     ]
-    return junit.to_xml(cases, [*comparison.warnings, *comparison.notices])
+    return junit.to_xml(JUNIT_SUITE, cases, [*comparison.warnings, *comparison.notices])
 
 
 def _sentence(row: Row, effect: Effect) -> str:
@@ -215,7 +225,8 @@ def terminal_table(
     for name in header:
         table.add_column(name, justify="left" if name in words else "right")
     for row in rows:
-        style = {"faster": "green", "slower": "red"}.get(row[-1], "") if tty else ""
+        verdict = dict(zip(header, row, strict=True)).get("verdict", "")
+        style = STYLES.get(verdict, "") if tty else ""
         table.add_row(*map(printable, row), style=style)
     return table
 

@@ -11,11 +11,12 @@ from typing import Any
 import fastjsonschema
 from jsonschema import Draft202012Validator
 
-#: What is written, results or audits, by the first word of its schema's name.
+#: What is written, by the first word of its schema's name.
 SCHEMAS = {
     "hotplug-timer": "result-v2.schema.json",
     "clock-check": "clock-check-v1.schema.json",
     "clock-audit": "clock-audit-v1.schema.json",
+    "history": "history-v1.schema.json",
 }
 
 

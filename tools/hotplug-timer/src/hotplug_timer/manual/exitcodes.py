@@ -24,10 +24,12 @@ MEANINGS = {
         "The SMT switch failed or left the wrong CPUs online, or the state from before could not be "
         "put back; a command of `--prepare` or `--cleanup` failed; CPUs of the run were added or "
         "removed. The line names the CPUs. A clock that `clock-check` has proven wrong, or a clocksource "
-        "that changed while it was measured."
+        "that changed while it was measured. Of `history check`: the newest run of a host and variant failed."
     ),
     ExitCode.GUEST: "The guest panicked, oopsed or ended early.",
     ExitCode.TIMEOUT: "It did not finish in time; a guest that is still alive is not a `GUEST` fault.",
+    ExitCode.REGRESSION: "Of `history check`: a series has become slower.",
+    ExitCode.NO_BASELINE: "Of `history check`: no series has enough history to be judged.",
     ExitCode.INTERRUPTED: (
         "Ended by Ctrl-C (SIGINT), with the SMT state put back and every finished iteration kept. "
         "`smt` leaves what was switched until then and puts RCU settings back."

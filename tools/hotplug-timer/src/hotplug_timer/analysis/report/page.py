@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from hotplug_timer import __version__
-from hotplug_timer.analysis import clockrecords, drawing, render
+from hotplug_timer.analysis import clockrecords, render
 from hotplug_timer.analysis.compare import Comparison, Row
 from hotplug_timer.analysis.reader import Dataset, Run
-from hotplug_timer.analysis.report import downloads, samples, states, tables
-from hotplug_timer.analysis.report.text import breakable, short_seconds
+from hotplug_timer.analysis.report import downloads, html, samples, states, tables
+from hotplug_timer.analysis.report.text import short_seconds
 from hotplug_timer.analysis.report.traces import Traced, Traces
 from hotplug_timer.analysis.stats import Effect
 from hotplug_timer.analysis.summary import headline_label, summarize
 from hotplug_timer.analysis.trace.flame import to_folded, to_inline
 from hotplug_timer.analysis.trace.states import States
-from hotplug_timer.errors import ExitCode, ToolError
-from hotplug_timer.target.text import printable
 from hotplug_timer.target.tracing import COUNTS, GRAPH, OFFCPU, STATES
 
-TEMPLATES = "templates"
-#: The signs of matplotlib's markers, for legends and tables.
-SIGNS = dict(zip(drawing.MARKERS, "●■◆▲▼✚", strict=True))
 #: Rows of a trace's table.
 TOP = 10
 
@@ -73,41 +63,24 @@ def write_report(
     """Write report.html and summary.json; ToolError (ENVIRONMENT) when that fails. Returns both paths."""
     summary = json.dumps(summarize(data, comparison, base), indent=2) + "\n"
     page = render_page(data, comparison, traces, base, summary)
-    report_path, summary_path = directory / "report.html", directory / "summary.json"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        report_path.write_text(page, "utf-8")
-        summary_path.write_text(summary, "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the report to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
+    report_path, summary_path = html.write_files(directory, {"report.html": page, "summary.json": summary})
     return report_path, summary_path
 
 
 def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str, summary: str) -> str:
     """Return the page."""
-    environment = Environment(
-        autoescape=True, finalize=_shown, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["breakable"] = breakable
-    style = _template("report.css")
     embedded, left_out = downloads.embed(_data(data, comparison, traces, summary))
-    return environment.from_string(_template("report.html.j2")).render(
+    return html.render(
+        "report.html.j2",
+        comparison.labels,
+        ("faster", "slower"),
         base=base,
         subject=_subject(data.runs),
-        version=__version__,
-        style=Markup(style),  # noqa: S704 - our own
-        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         comparison=comparison,
         shape=comparison.shape,
         runs=data.runs,
         hosts=list(dict.fromkeys(run.host.hostname for run in data.runs)),
         headlines=_headlines(comparison),
-        variant_of=_Variants(comparison.labels),
-        verdicts=("faster", "slower"),
         seconds=tables.seconds_table(comparison),
         method=render.method_text(comparison),
         samples=_samples(data, comparison),
@@ -127,31 +100,6 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str
         downloads=embedded,
         not_embedded=left_out,
     )
-
-
-def _template(name: str) -> str:
-    return files("hotplug_timer.analysis").joinpath(TEMPLATES, name).read_text("utf-8")
-
-
-def _shown(value: object) -> object:
-    """Return what goes into the page for a value; it is escaped after this, unless it is our own markup."""
-    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-class _Variants:
-    """How each variant is marked: the number of its colour, and its sign."""
-
-    def __init__(self, labels: tuple[str, ...]) -> None:
-        self._labels = labels
-
-    def __contains__(self, label: object) -> bool:
-        return label in self._labels
-
-    def color(self, label: str) -> int:
-        return drawing.series(self._labels, label)
-
-    def sign(self, label: str) -> str:
-        return SIGNS[drawing.marker(self._labels.index(label))]
 
 
 def _subject(runs: Sequence[Run]) -> str:
