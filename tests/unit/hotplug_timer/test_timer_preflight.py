@@ -320,6 +320,28 @@ def test_an_old_ppc64_cpu_on_a_kernel_that_can_do_better_is_named(host: FakeHost
 
 
 @pytest.mark.parametrize(
+    ("cmdline", "variant"),
+    [
+        ("root=/dev/vda", None),
+        ("root=/dev/vda smt_ab.variant=a-1 quiet", "a-1"),
+        ("smt_ab.variant=b", "b"),
+        ("not_smt_ab.variant=b", None),
+    ],
+)
+def test_the_tag_of_a_trial_kernel(host: FakeHost, cmdline: str, variant: str | None) -> None:
+    host.put("proc/cmdline", cmdline)
+    assert look(host).variant == variant
+
+
+@pytest.mark.parametrize(
+    ("modes", "mode"), [("none [integrity] confidentiality", "integrity"), ("[none] integrity", "none")]
+)
+def test_lockdown(host: FakeHost, modes: str, mode: str) -> None:
+    host.put("sys/kernel/security/lockdown", modes)
+    assert look(host).kexec.lockdown == mode
+
+
+@pytest.mark.parametrize(
     ("output", "level"),
     [
         ("SMT=8", "8"),

@@ -28,7 +28,10 @@ if sys.version_info < (3, 9):
     print('{"error": "python3 is %d.%d and has to be 3.9 or later"}' % sys.version_info[:2])
     sys.exit(1)
 import base64, os, zlib
-number = os.memfd_create("hotplug-timer.pyz", 0)
+try:
+    number = os.memfd_create("hotplug-timer.pyz", 8)  # MFD_NOEXEC_SEAL, which hardened kernels demand
+except OSError:
+    number = os.memfd_create("hotplug-timer.pyz", 0)  # before Linux 6.3
 with os.fdopen(number, "wb", closefd=False) as archive:
     archive.write(zlib.decompress(base64.b64decode("@ARCHIVE@")))
 os.execv(sys.executable, [sys.executable, "/proc/self/fd/%d" % number] + sys.argv[1:])
