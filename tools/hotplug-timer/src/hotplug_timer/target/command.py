@@ -61,7 +61,8 @@ Changes nothing. A host that is no-go ends it with exit code 3; with --json the 
 """
 PREFLIGHT_EPILOG = """\
 examples:
-  hotplug-timer preflight --for switch && hotplug-timer smt off --expedite
+  # before smt off --expedite
+  hotplug-timer preflight --for switch
   hotplug-timer preflight --for time --json
 """
 OPERATION_HELP = (
