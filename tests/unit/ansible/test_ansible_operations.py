@@ -124,12 +124,13 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeHost) -> No
     assert host.read("sys/devices/system/cpu/smt/control") == "off"
     assert_back(host)
 
-    # After a change of the kernel, into the same folder.
+    # After a change of the kernel, into the same folder, with the files of a run between moved away.
+    (raw / "01-before.jsonl").rename(raw / "02-before.jsonl")
     host.write("proc/sys/kernel/osrelease", "6.12-new\n")
     result = time(host, ab_label="after")
 
     assert result.code == 0, result.output
-    assert sorted(path.name for path in raw.iterdir()) == ["01-before.jsonl", "02-after.jsonl"]
+    assert sorted(path.name for path in raw.iterdir()) == ["02-before.jsonl", "03-after.jsonl"]
     assert "smt=off before" in result.flat
     assert "smt=off after" in result.flat
     summary = json.loads((host.results / "report/fake/summary.json").read_text())

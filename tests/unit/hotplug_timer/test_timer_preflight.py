@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from fakehost import RELEASE, FakeHost, FakeSysfs
+from fakehost import PSERIES_CPUINFO, RELEASE, FakeHost, FakeSysfs
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -275,6 +275,9 @@ def test_what_is_below_the_kernel(tmp_path: Path) -> None:
     assert read_platform(fs).hypervisor == "unknown"
     host.put("sys/class/dmi/id/sys_vendor", "QEMU")
     assert read_platform(fs).hypervisor == "QEMU"
+    host.put("proc/cpuinfo", PSERIES_CPUINFO)
+    assert read_platform(fs).hypervisor == "PowerVM or compatible"
+    host.put("proc/cpuinfo", "")
     host.put("proc/powerpc/lparcfg", "lparcfg 1.9")
     assert read_platform(fs).hypervisor == "PowerVM or compatible"
     tree = tmp_path / "proc/device-tree"

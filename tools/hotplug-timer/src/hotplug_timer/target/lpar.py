@@ -49,14 +49,15 @@ def _hypervisor(fs: Sysfs) -> str | None:
     kind = fs.read_optional("/sys/hypervisor/type")
     if kind:
         return kind
-    if fs.exists(LPARCFG):
+    cpuinfo = fs.read_optional("/proc/cpuinfo") or ""
+    if fs.exists(LPARCFG) or re.search(r"^platform\s*:\s*pSeries", cpuinfo, re.MULTILINE):
         return "PowerVM or compatible"
     product = " ".join(
         filter(
             None, (fs.read_optional(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))
         )
     )
-    flags = re.search(r"^flags\s*:.*\bhypervisor\b", fs.read_optional("/proc/cpuinfo") or "", re.MULTILINE)
+    flags = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)
     return (product or "unknown") if flags else None
 
 
