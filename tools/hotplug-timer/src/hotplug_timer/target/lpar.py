@@ -52,11 +52,8 @@ def _hypervisor(fs: Sysfs) -> str | None:
     cpuinfo = fs.read_optional("/proc/cpuinfo") or ""
     if fs.exists(LPARCFG) or re.search(r"^platform\s*:\s*pSeries", cpuinfo, re.MULTILINE):
         return "PowerVM or compatible"
-    product = " ".join(
-        filter(
-            None, (fs.read_optional(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name"))
-        )
-    )
+    names = [fs.read_optional(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")]
+    product = " ".join(filter(None, names))
     flags = re.search(r"^flags\s*:.*\bhypervisor\b", cpuinfo, re.MULTILINE)
     return (product or "unknown") if flags else None
 

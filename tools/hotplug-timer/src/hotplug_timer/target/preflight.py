@@ -53,10 +53,7 @@ def lines(facts: Facts, judgement: Judgement, plan: Plan) -> list[str]:
         ("lockdown", kexec.lockdown),
         ("kexec", kexec.path),
         ("kdump", _word(kexec.crash_loaded, "not loaded", "loaded")),
-        (
-            "ppc64_cpu",
-            f"{program.path} {program.version or ''}, by {program.switches_by}" if program else None,
-        ),
+        ("ppc64_cpu", f"{program.version or program.path}, by {program.switches_by}" if program else None),
         ("Python", facts.python),
     ]
     shown = [f"{name}: {value}" for name, value in rows if value]
