@@ -102,8 +102,12 @@ def test_a_cpu_that_refuses_is_named(cpus: Path) -> None:
     assert answer["error"].startswith("CPU 3 cannot be brought offline: ")
 
 
-def test_ppc64_cpu_is_used_where_smt_control_is_missing(cpus: Path, tmp_path: Path) -> None:
-    (cpus / "sys/devices/system/cpu/smt/control").unlink()
+@pytest.mark.parametrize("control", [None, "notimplemented"])
+def test_ppc64_cpu_is_used_where_smt_control_is_no_use(
+    cpus: Path, tmp_path: Path, control: str | None
+) -> None:
+    file = cpus / "sys/devices/system/cpu/smt/control"
+    file.unlink() if control is None else file.write_text(control)
     path = tool(tmp_path / "bin", "ppc64_cpu", f'echo "$@" > {tmp_path}/asked')
     code, _ = run("smt_state", f"--sysroot={cpus}", "--level=4", path=path)
     assert code == 0

@@ -156,7 +156,8 @@ def _nohz_full(text: str | None) -> str:
 
 def _read_smt(fs: Sysfs) -> Smt:
     control, active = read_control(fs), fs.read_optional(SMT_ACTIVE)
-    if control is not None:
+    # POWER before 6.6 has the file, and it does nothing there.
+    if control not in (None, "notimplemented"):
         return Smt(BY_CONTROL, control, active)
     program = find_program("ppc64_cpu")
     if program is None:
