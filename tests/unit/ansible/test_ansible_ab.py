@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayResult
 
+ALL_PLAYBOOKS = ["ab.yml", "apply-now.yml", "preflight.yml", "rcu-variants.yml", "rollback.yml", "time.yml"]
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 
 
@@ -314,14 +315,14 @@ def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
     assert not host.commands()
 
 
-@pytest.mark.parametrize("playbook", ["ab.yml", "rcu-variants.yml", "rollback.yml"])
+@pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
 def test_an_inventory_without_hosts_is_an_error(host: FakeHost, playbook: str) -> None:
     host.hosts = {}
 
     assert_fails(host.play(playbook), "the inventory has no host in the group smt_hosts")
 
 
-@pytest.mark.parametrize("playbook", ["ab.yml", "rcu-variants.yml", "rollback.yml"])
+@pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
 def test_syntax(host: FakeHost, playbook: str) -> None:
     result = host.play(playbook, "--syntax-check")
 

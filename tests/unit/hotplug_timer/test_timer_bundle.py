@@ -1,3 +1,4 @@
+import json
 import re
 import subprocess
 import sys
@@ -82,6 +83,41 @@ def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> N
     assert switched.stdout.startswith("smt=off: 2 of 8 CPUs online after ")
     assert host.get("sys/kernel/rcu_expedited") == "0"
     assert run("compare").returncode == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("python", [sys.executable, pytest.param("old", id="python3.9")])
+def test_the_script_runs_from_standard_input(tmp_path: Path, host: FakeHost, python: str) -> None:
+    interpreter = old_python() if python == "old" else python
+    if interpreter is None:
+        pytest.skip("no Python 3.9 here; test_target_needs_the_standard_library_only checks the syntax")
+    before = sorted(host.root.rglob("*"))
+    done = subprocess.run(
+        [interpreter, "-", "preflight", "--for=time", "--json", f"--sysroot={host.root}"],
+        input=bundle.build_script(),
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin"},
+        cwd=tmp_path,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["facts"]["release"] == host.get("proc/sys/kernel/osrelease")
+    assert sorted(host.root.rglob("*")) == before
+
+
+def test_an_old_python_is_told_so() -> None:
+    """Both versions that are tested are new enough: the check alone is run, as another version."""
+    check = bundle.SCRIPT.partition("import base64")[0]
+    old = check.replace("sys.version_info", "(3, 6, 8)")
+    done = subprocess.run([sys.executable, "-c", old], capture_output=True, text=True, check=False)
+    assert (done.returncode, json.loads(done.stdout)) == (
+        1,
+        {"error": "python3 is 3.6 and has to be 3.9 or later"},
+    )
+
+
+def test_the_script_fits_into_a_command_line() -> None:
+    """MAX_ARG_STRLEN is 128 KiB, and what Ansible puts around it takes a part."""
+    assert len(bundle.build_script()) < 110_000
 
 
 def test_version_is_that_of_the_distribution() -> None:

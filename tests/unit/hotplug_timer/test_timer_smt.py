@@ -1,6 +1,7 @@
 """The smt command, with nobody killed: that is in test_timer_guardian."""
 
 import io
+import json
 import os
 import re
 from collections.abc import Callable
@@ -56,6 +57,7 @@ def switch(
         expedite=expedite,
         tune_fqs=tune_fqs,
         dry_run=bool(changes.get("dry_run")),
+        as_json=bool(changes.get("as_json")),
         timeout_s=float(str(changes.get("timeout_s", 20))),
         via=str(changes.get("via", "smt-control")),
     )
@@ -92,6 +94,40 @@ def test_settings_are_changed_for_the_switch_only(host: FakeHost, capsys: pytest
     assert rcu(host) == ["0", "3", "3"]
     assert host.online == {0, 4}
     assert capsys.readouterr().out.startswith("smt=off: 2 of 8 CPUs online after 0.")
+
+
+def test_a_host_that_is_there_is_left_alone(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
+    fs = LoggingSysfs(host)
+    host.put("sys/kernel/rcu_expedited", "1")
+    for dry_run in (True, False):
+        switch(fs, "on", dry_run=dry_run)
+        assert capsys.readouterr().out == "smt=on: 8 of 8 CPUs online as it is\n"
+    assert fs.logged == []
+
+
+def test_the_right_cpus_at_the_wrong_level_are_switched(host: FakeHost) -> None:
+    """CPUs taken offline one by one leave smt/control as it was, and new ones would come by it."""
+    for cpu in (1, 2, 3, 5, 6, 7):
+        host.set_cpu(cpu, False)
+    fs = LoggingSysfs(host)
+    switch(fs, expedite=False)
+    assert fs.logged == ["control=off"]
+    assert host.control == "off"
+
+
+def test_json_says_what_words_say(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
+    fs = FakeSysfs(host)
+    answers = []
+    for dry_run in (True, False, False):
+        switch(fs, dry_run=dry_run, as_json=True)
+        answers.append(json.loads(capsys.readouterr().out))
+    planned, switched, there = answers
+    assert [answer["changed"] for answer in answers] == [True, True, False]
+    assert (planned["seconds"], planned["dry_run"], there["seconds"]) == (None, True, 0.0)
+    assert planned["said"][-1].startswith("would switch to smt=off with smt-control")
+    assert switched["operation"] == "smt=off"
+    assert switched["seconds"] > 0
+    assert switched["said"] == [f"smt=off: 2 of 8 CPUs online after {switched['seconds']:.3f} s, expedited"]
 
 
 def test_without_tune_fqs_the_delays_are_left_alone(host: FakeHost) -> None:

@@ -107,6 +107,20 @@ def test_a_trace_long_after_a_report_is_one_of_its_own() -> None:
     assert logs.problems(REPORT + filler + "[   99.0] Call Trace:\n", (ENTRY,)) == ["Call Trace:"]
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "WARNING: CPU: 0 PID: 443 at cpuset_attach_task+0x110/0x150",
+        "WARNING: CPU: 0 PID: 443 at kernel/cgroup/cpuset.c:3099 cpuset_attach_task+0x110/0x150",
+        "WARNING: at cpuset_attach_task+0x110/0x150, CPU#0: python3/443",
+    ],
+)
+def test_both_bases_name_the_place_of_a_warning(head: str) -> None:
+    body = ["Call Trace:", "__cgroup1_procs_write.constprop.0+0x16c/0x208"]
+    assert logs.problems("\n".join([head, *body])) == []
+    assert logs.problems(head) != []
+
+
 def test_exceptions_have_reasons() -> None:
     for entry in logs.ALLOWED:
         assert len(entry.reason.split()) > 8

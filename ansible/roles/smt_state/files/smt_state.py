@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Optional
 
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+#: What smt/control says where it switches nothing, as on POWER before 6.6.
+NOT_IMPLEMENTED = "notimplemented"
 
 
 class SwitchError(Exception):
@@ -40,10 +42,11 @@ def online_cpus(cpu_dir: Path) -> set[int]:
 
 
 def set_level(cpu_dir: Path, level: str) -> None:
-    """Switch SMT through smt/control, or through ppc64_cpu where the kernel lacks that file."""
+    """Switch SMT through smt/control, or through ppc64_cpu where the kernel lacks that."""
     control = cpu_dir / "smt" / "control"
-    if control.exists():
-        if control.read_text(encoding="utf-8").strip() == level:
+    state = control.read_text(encoding="utf-8").strip() if control.exists() else NOT_IMPLEMENTED
+    if state != NOT_IMPLEMENTED:
+        if state == level:
             return
         try:
             control.write_text(level, encoding="utf-8")
@@ -52,7 +55,7 @@ def set_level(cpu_dir: Path, level: str) -> None:
         return
     tool = shutil.which("ppc64_cpu", path=SEARCH_PATH)
     if tool is None:
-        raise SwitchError(f"cannot switch SMT: neither {control} nor ppc64_cpu exists")
+        raise SwitchError(f"cannot switch SMT: neither {control} nor ppc64_cpu can")
     command = [tool, f"--smt={level}"]
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     if result.returncode != 0:

@@ -10,10 +10,11 @@ from pathlib import Path
 parser = argparse.ArgumentParser()
 parser.add_argument("command", choices=["run"])
 parser.add_argument("operations", nargs="+")
-for name in ("label", "iterations", "count-iterations", "warmup", "settle", "timeout", "boot-method"):
+for name in ("label", "iterations", "count-iterations", "warmup", "settle", "timeout"):
     parser.add_argument(f"--{name}", required=True)
 parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--sysroot", type=Path, required=True)
+parser.add_argument("--boot-method", default="unknown")
 parser.add_argument("--emulated", action="store_true")
 options = parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The controller's command line: run, smt, bundle, compare, rcu-variants, predict, trace, report, history."""
+"""The controller's command line: what runs on measured hosts, bundle, and all that reads results."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ examples:
   hotplug-timer bundle -o hotplug-timer.pyz
   scp hotplug-timer.pyz lpar: && ssh lpar python3 hotplug-timer.pyz run smt=off smt=on \\
       --label stock --iterations 10 --output stock.jsonl
+  # nothing is copied
+  hotplug-timer bundle --script | ssh lpar python3 - preflight --for switch
 """
 COMPARE_DESCRIPTION = """\
 Compare variants: per operation seconds, decrease against the baseline, a 95% interval, an exact p-value
@@ -115,8 +117,8 @@ def build_parser() -> argparse.ArgumentParser:
     pack = _parser(
         commands.add_parser,
         "bundle",
-        help="pack `run` and `smt` into one file for measured hosts",
-        description="Pack `run` and `smt` into one Python file that needs nothing but Python 3.9 or later.",
+        help="pack `run`, `smt` and `preflight` into one file for measured hosts",
+        description="Pack `run`, `smt` and `preflight` into one Python file that needs Python 3.9.",
         epilog=BUNDLE_EPILOG,
     )
     pack.add_argument(
@@ -126,6 +128,11 @@ def build_parser() -> argparse.ArgumentParser:
         default=Path("hotplug-timer.pyz"),
         metavar="FILE",
         help="(default: %(default)s)",
+    )
+    pack.add_argument(
+        "--script",
+        action="store_true",
+        help="print it as a script for python3's standard input instead, which leaves nothing on the host",
     )
     pack.set_defaults(handler=_bundle)
 
@@ -319,6 +326,9 @@ def _add_inputs(parser: argparse.ArgumentParser, files: str = "result file of `r
 
 
 def _bundle(arguments: argparse.Namespace) -> None:
+    if arguments.script:
+        sys.stdout.write(bundle.build_script().decode())
+        return
     bundle.write_bundle(arguments.output)
     sys.stdout.write(f"{arguments.output}\n")
 

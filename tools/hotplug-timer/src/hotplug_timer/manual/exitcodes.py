@@ -14,7 +14,8 @@ MEANINGS = {
     ),
     ExitCode.ENVIRONMENT: (
         "Something the command needs is missing: a package or tool, root, the network, room on the "
-        "disk, a free port, a kernel option, a setting that somebody else holds."
+        "disk, a free port, a kernel option, a setting that somebody else holds; a host that `preflight`"
+        " finds unfit."
     ),
     ExitCode.INPUT: (
         "An input is not what it should be: an unreadable, foreign or newer result file, results that "

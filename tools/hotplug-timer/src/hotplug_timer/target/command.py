@@ -1,4 +1,4 @@
-"""The `run` and `smt` commands: their options, and the main of the copy that travels to measured hosts."""
+"""The commands that run on measured hosts: their options, and the main of the copy that travels there."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from hotplug_timer import __version__
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.cycle import parse_operation, parse_operations
 from hotplug_timer.target.hooks import parse_hook
+from hotplug_timer.target.judge import AB, PURPOSES, Plan
 from hotplug_timer.target.operation import SMT, SmtLevel
 from hotplug_timer.target.plan import Settings
+from hotplug_timer.target.preflight import PreflightSettings, preflight
 from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
 from hotplug_timer.target.smt import SmtSettings, SmtSwitch
@@ -47,7 +49,21 @@ examples:
   hotplug-timer smt off --expedite
   hotplug-timer smt 4 --expedite --tune-fqs
 
+Where everything is as asked for already, it says so and writes nothing.
 It refuses when a setting is not as the kernel booted: somebody else holds it then.
+"""
+PREFLIGHT_SUMMARY = "say whether this host is fit for a switch, a timing or an A/B run"
+PREFLIGHT_DESCRIPTION = """\
+Say whether this host is fit for what is planned: go, go-with-warnings, or no-go, each reason with what to do
+about it. Reads CPUs, SMT, how the LPAR shares its processors, what kexec needs, kdump, ppc64_cpu and its way,
+room on the disks, the lock of a run, and what is bound to CPUs that smt=off takes: tasks, cpusets.
+Changes nothing. A host that is no-go ends it with exit code 3; with --json the verdict is in what it prints.
+"""
+PREFLIGHT_EPILOG = """\
+examples:
+  # before smt off --expedite
+  hotplug-timer preflight --for switch
+  hotplug-timer preflight --for time --json
 """
 OPERATION_HELP = (
     "smt=off, smt=on or smt=K threads per core; cores-on=K or cores-on=all, as ppc64_cpu --cores-on;"
@@ -185,6 +201,9 @@ def add_smt_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would be written, and end")
     parser.add_argument(
+        "--json", action="store_true", help="print what was done, or would be, as one line of JSON"
+    )
+    parser.add_argument(
         "--timeout",
         type=float,
         default=7200.0,
@@ -201,6 +220,66 @@ def add_smt_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `preflight`."""
+    default = Plan()
+    parser.add_argument(
+        "--for",
+        dest="purpose",
+        choices=PURPOSES,
+        default=AB,
+        help="what is planned: one `smt --expedite` (switch), timing switches on the running kernel (time),"
+        " or an A/B run of kernels (ab) (default: %(default)s)",
+    )
+    parser.add_argument("--json", action="store_true", help="print facts and judgement as one line of JSON")
+    parser.add_argument(
+        "--staging",
+        default=default.staging,
+        metavar="DIR",
+        help="directory of a run's files and its lock (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--need-bytes", type=int, default=0, metavar="N", help="room that the run needs there (default: 0)"
+    )
+    parser.add_argument(
+        "--kexec-file-load",
+        action="store_true",
+        help="kernels are signed and loaded by kexec_file_load, as a locked-down kernel demands",
+    )
+    parser.add_argument(
+        "--initrd", default="", metavar="FILE", help="initial RAM disk that the kernels are booted with"
+    )
+    parser.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="say whether FILE is there; may be given again",
+    )
+    parser.add_argument(
+        "--rollback",
+        default=default.rollback,
+        metavar="STEP",
+        help="what to tell about a host that a run left changed (default: %(default)s)",
+    )
+    add_sysroot(parser)
+
+
+def look(arguments: argparse.Namespace) -> None:
+    """Do what `preflight` was asked for; ToolError for a host that is no-go."""
+    plan = Plan(
+        purpose=arguments.purpose,
+        staging=arguments.staging,
+        need_bytes=arguments.need_bytes,
+        kexec_file_load=arguments.kexec_file_load,
+        initrd=arguments.initrd,
+        rollback=arguments.rollback,
+    )
+    preflight(
+        PreflightSettings(plan, tuple(arguments.file), arguments.json), Sysfs(arguments.sysroot), sys.stdout
+    )
+
+
 def smt(arguments: argparse.Namespace) -> None:
     """Do what `smt` was asked for; ToolError on everything but success."""
     operation = parse_operation(f"{SMT}={arguments.level}")
@@ -210,6 +289,7 @@ def smt(arguments: argparse.Namespace) -> None:
         expedite=arguments.expedite,
         tune_fqs=arguments.tune_fqs,
         dry_run=arguments.dry_run,
+        as_json=arguments.json,
         timeout_s=operation.timeout_s or arguments.timeout,
         via=arguments.via,
     )
@@ -258,6 +338,14 @@ def add_target_commands(commands: Commands) -> None:
     for name, summary, description, epilog, add_arguments, handler in (
         ("run", RUN_SUMMARY, RUN_DESCRIPTION, RUN_EPILOG, add_run_arguments, run),
         ("smt", SMT_SUMMARY, SMT_DESCRIPTION, SMT_EPILOG, add_smt_arguments, smt),
+        (
+            "preflight",
+            PREFLIGHT_SUMMARY,
+            PREFLIGHT_DESCRIPTION,
+            PREFLIGHT_EPILOG,
+            add_preflight_arguments,
+            look,
+        ),
     ):
         parser = commands.add_parser(
             name,

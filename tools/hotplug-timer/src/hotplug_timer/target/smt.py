@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from typing import TextIO
@@ -16,7 +17,7 @@ from hotplug_timer.target.progress import Progress
 from hotplug_timer.target.signals import StopRequest
 from hotplug_timer.target.switch import choose_driver, require_root
 from hotplug_timer.target.sysfs import Sysfs
-from hotplug_timer.target.topology import read_online, read_topology
+from hotplug_timer.target.topology import read_control, read_online, read_topology
 from hotplug_timer.target.transition import INTERRUPTED, OK, Transition, do_transition
 
 #: How much longer than the switch may take the guardian waits to be asked.
@@ -31,6 +32,7 @@ class SmtSettings:
     expedite: bool
     tune_fqs: bool
     dry_run: bool
+    as_json: bool
     timeout_s: float
     via: str
 
@@ -64,12 +66,33 @@ class SmtSwitch:
         with self.stop.installed():
             self.driver = choose_driver(SMT, self.settings.via, self.fs)
             self.machine, self.expected = self._look()
-            if self.settings.dry_run:
+            if self._is_there():
+                self._say_there()
+            elif self.settings.dry_run:
                 self._print_plan(self._plan())
             elif self.settings.expedite:
                 self._switch_expedited()
             else:
                 self._finish(None if self.stop.requested else self._switch(None), [], "")
+
+    def _is_there(self) -> bool:
+        """Whether everything is as it would be after the switch, what smt/control says included."""
+        if self.machine.baseline != self.expected:
+            return False
+        control = read_control(self.fs)
+        return control in (None, "notimplemented", self.settings.operation.label(self.machine))
+
+    def _say_there(self) -> None:
+        online, name = len(self.expected), self.settings.operation.name
+        present = len(self.machine.topology.present)
+        self._say([f"{name}: {online} of {present} CPUs online as it is"], {"changed": False, "seconds": 0.0})
+
+    def _say(self, lines: list[str], answer: dict[str, object]) -> None:
+        """Print what there is to say, in words or as JSON."""
+        if self.settings.as_json:
+            operation = {"operation": self.settings.operation.name, "dry_run": self.settings.dry_run}
+            lines = [json.dumps({**operation, **answer, "said": lines})]
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
 
     def _plan(self) -> Plan:
         return plan_settings(self.fs, self.settings.tune_fqs) if self.settings.expedite else Plan(())
@@ -95,18 +118,17 @@ class SmtSwitch:
         return machine, topology.present if operation == SMT_ON else operation.target(machine)
 
     def _print_plan(self, plan: Plan) -> None:
-        write = sys.stdout.write
-        for setting in plan.settings:
-            write(
-                f"would write {setting.during} to {self.fs.path(setting.name)}, which says {setting.before},"
-                f" and put {setting.before} back after the switch\n"
-            )
-        for note in plan.notes:
-            write(f"would leave alone: {note}\n")
-        write(
+        lines = [
+            f"would write {setting.during} to {self.fs.path(setting.name)}, which says {setting.before},"
+            f" and put {setting.before} back after the switch"
+            for setting in plan.settings
+        ]
+        lines += [f"would leave alone: {note}" for note in plan.notes]
+        lines.append(
             f"would switch to {self.settings.operation.name} with {self.driver.name}: online are CPUs"
-            f" {format_cpulist(self.machine.baseline)}, afterwards {format_cpulist(self.expected)}\n"
+            f" {format_cpulist(self.machine.baseline)}, afterwards {format_cpulist(self.expected)}"
         )
+        self._say(lines, {"changed": True, "seconds": None})
 
     def _switch_expedited(self) -> None:
         with lock_settings(self.fs) as lock:
@@ -142,10 +164,11 @@ class SmtSwitch:
         failure = self._failure(transition)
         name = self.settings.operation.name
         if failure is None and transition is not None:
-            sys.stdout.write(
+            said = (
                 f"{name}: {len(transition.after)} of {len(self.machine.topology.present)} CPUs online after"
-                f" {transition.child.seconds:.3f} s{how}\n"
+                f" {transition.child.seconds:.3f} s{how}"
             )
+            self._say([said], {"changed": True, "seconds": transition.child.seconds})
         if not problems:
             if failure is not None:
                 raise failure

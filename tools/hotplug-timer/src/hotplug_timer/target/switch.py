@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import abc
 import os
-import shutil
 from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.child import ChildResult, Watch, run_command, run_function
 from hotplug_timer.target.operation import CORES_ON, CPUS, SMT, Machine, Operation, SmtLevel
+from hotplug_timer.target.programs import find_program
 from hotplug_timer.target.sysfs import SMT_CONTROL, Sysfs
 from hotplug_timer.target.topology import cpu_file, read_control, read_online
 
@@ -140,7 +140,7 @@ def _smt_driver(via: str, fs: Sysfs) -> Driver:
 
 
 def _ppc64_cpu(via: str) -> str | None:
-    program = shutil.which("ppc64_cpu")
+    program = find_program("ppc64_cpu")
     if via == PPC64_CPU and program is None:
         raise ToolError(
             "ppc64_cpu is not installed", "install powerpc-utils, or use another --via", ExitCode.ENVIRONMENT
