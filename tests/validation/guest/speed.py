@@ -6,7 +6,7 @@ import argparse
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 
 import loads
@@ -20,6 +20,8 @@ COSTS = (
     "partition_sched_domains",
     "update_cpus_node",
 )
+PIECED = 5
+"""So many switches at most tell how long the pieces of their chunks take."""
 KERNEL = "/run/kernel"
 """What is loaded as the crash kernel: the host has put it here."""
 
@@ -89,20 +91,33 @@ def one_by_one(value: str) -> float:
     return time.monotonic() - begin
 
 
+def pieces_of(path: Callable[[str], float], switches: int) -> dict[str, list[dict[str, float]]]:
+    """What the pieces of the chunks take in switches that are not timed.
+
+    Emptying the trace in between keeps all CPUs busy for a moment, and only the patched kernel has one.
+    """
+    found: dict[str, list[dict[str, float]]] = {"off": [], "on": []}
+    stopwatch = machine.Pieces()
+    for _ in range(switches):
+        for value, pieces in found.items():
+            path(value)
+            pieces.append(stopwatch.taken())
+    stopwatch.stop()
+    return found
+
+
 def measure(mode: str, iterations: int, reader: bool) -> None:
     """Time off and on, then once more count what they cost, and have a reader wait for them.
 
-    Without iterations, the times of that switch are taken.
+    Without iterations, the time of that switch is taken.
     """
     path = one_by_one if mode == "legacy" else by_control
     seconds: dict[str, list[float]] = {"off": [], "on": []}
-    pieces: dict[str, list[dict[str, float]]] = {"off": [], "on": []}
-    stopwatch = machine.Pieces()
     for _ in range(iterations):
         for value, times in seconds.items():
             times.append(round(path(value), 4))
-            pieces[value].append(stopwatch.taken())
             say(f"{mode} {value} {times[-1]:.3f} s")
+    pieces = pieces_of(path, min(iterations, PIECED))
     for value, times in seconds.items():
         facts: dict[str, object] = {"mode": mode, "to": value}
         waiting = Reader() if reader else None
@@ -111,14 +126,12 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
             time.sleep(0.1)
         calls = Calls(*COSTS)
         counted = round(path(value), 4)
-        facts.update(counts=calls.counts(), seconds=times or [counted])
-        facts.update(pieces=pieces[value] or [stopwatch.taken()])
+        facts.update(counts=calls.counts(), seconds=times or [counted], pieces=pieces[value])
         calls.stop()
         if waiting:
             waiting.stop()
             facts.update(reader_wait=round(waiting.longest, 4), reader_calls=waiting.calls)
         record("speed", **facts)
-    stopwatch.stop()
 
 
 def main() -> None:
