@@ -97,6 +97,8 @@ def pieces_of(path: Callable[[str], float], switches: int) -> dict[str, list[dic
     Emptying the trace in between keeps all CPUs busy for a moment, and only the patched kernel has one.
     """
     found: dict[str, list[dict[str, float]]] = {"off": [], "on": []}
+    if not switches:
+        return found
     stopwatch = machine.Pieces()
     for _ in range(switches):
         for value, pieces in found.items():
@@ -117,7 +119,8 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
         for value, times in seconds.items():
             times.append(round(path(value), 4))
             say(f"{mode} {value} {times[-1]:.3f} s")
-    pieces = pieces_of(path, min(iterations, PIECED))
+    chunked = mode != "legacy" and machine.CHUNK_EVENT.exists()
+    pieces = pieces_of(path, min(iterations, PIECED) if chunked else 0)
     for value, times in seconds.items():
         facts: dict[str, object] = {"mode": mode, "to": value}
         waiting = Reader() if reader else None
@@ -141,6 +144,7 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", choices=["plain", "legacy", *CONDITIONS], required=True)
     parser.add_argument("--chunk", type=int, help="CPUs of a chunk, where the kernel has chunks")
     options = parser.parse_args()
+    machine.mount_tracing()
     if machine.online() != machine.present():
         machine.all_on()
     if options.chunk and machine.CHUNK.exists():
