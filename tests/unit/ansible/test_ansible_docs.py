@@ -53,6 +53,7 @@ def test_every_reason_is_in_its_table() -> None:
     words = {
         "_held": "lock",
         "_kexec": "kexec",
+        "_clocksource": "clocksource",
         "_timing": "room",
         "_expediting": "rcu_normal",
         "_smt": "SMT level",
