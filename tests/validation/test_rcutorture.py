@@ -45,7 +45,7 @@ def expediting(base: str) -> logs.Allowed:
     text = (source.obtain(base, Paths.from_environment(), print).tree / TORTURE).read_text()
     number = 1 + text[: text.index("WARN_ON_ONCE(expediting == 0 && rcu_gp_is_expedited())")].count("\n")
     return logs.Allowed(
-        rf"WARNING: .* at {TORTURE}:{number} rcu_torture_writer",
+        rf"WARNING: .* at \S*{TORTURE}:{number} rcu_torture_writer",
         "rcu_torture_writer",
         "an SMT switch expedites grace periods while it lasts, as suspend does: rcutorture wants to be alone",
     )
