@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A round of tests/fuzz.py.
+hypothesis.settings.register_profile("fuzz", max_examples=5_000, deadline=None, database=None)
 
 
 @pytest.fixture(scope="session")

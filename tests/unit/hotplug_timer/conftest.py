@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import hypothesis
 import pytest
 from fakehost import FakeHost, FakeSysfs
 
@@ -14,9 +13,6 @@ from hotplug_timer.target.cycle import parse_operation
 from hotplug_timer.target.plan import Settings
 from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
-
-# A round of tests/fuzz.py.
-hypothesis.settings.register_profile("fuzz", max_examples=5_000, deadline=None, database=None)
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hotplug_timer"
 

@@ -90,6 +90,7 @@ def outcome_of(path: Path) -> str:
 @given(st.lists(st.tuples(st.sampled_from(PATHS), JSON), min_size=1, max_size=3))
 @example([((1, "seconds"), 10**400)])
 @example([((1, "seconds"), 1e-320)])
+@example([((0, "settings", "settle_s"), 10**400)])
 @example([((0, "schema"), "hotplug-timer/\u00b2")])
 @in_one_folder
 def test_any_value_anywhere(tmp_path: Path, changes: list[tuple[tuple[Any, ...], Any]]) -> None:
@@ -260,6 +261,7 @@ KERNEL_TEXT = st.one_of(
 )
 @given(text=KERNEL_TEXT)
 @example(text="0-99999999999999")
+@example(text="0\t\N{SUPERSCRIPT ONE}")
 @in_one_folder
 def test_any_text_for_the_other_parsers(tmp_path: Path, parse: Callable[..., Any], text: str) -> None:
     if parse in (_previous, _timings):

@@ -35,7 +35,7 @@ def sweep(root: Path) -> list[Path]:
     removed = []
     for path in root.iterdir():
         parts = path.name.split(".")
-        if len(parts) < 3 or not (parts[1].isdigit() and parts[2].isdigit()):
+        if len(parts) < 3 or not (parts[1].isdecimal() and parts[2].isdecimal()):
             continue
         if not process.is_alive(process.Identity(int(parts[1]), int(parts[2]))):
             shutil.rmtree(path, ignore_errors=True)

@@ -80,7 +80,7 @@ def plan(policies: tuple[Policy, ...], frequencies: tuple[int, ...]) -> tuple[Se
 def read_frequencies(fs: Sysfs, policies: tuple[Policy, ...]) -> dict[str, int]:
     """Return what each policy runs at now (kHz), as far as its driver says."""
     found = {policy.name: fs.read_optional(policy.file("scaling_cur_freq")) for policy in policies}
-    return {name: int(text) for name, text in found.items() if text and text.isdigit()}
+    return {name: int(text) for name, text in found.items() if text and text.isdecimal()}
 
 
 def purpose(policies: tuple[Policy, ...]) -> Purpose:
@@ -96,7 +96,7 @@ def purpose(policies: tuple[Policy, ...]) -> Purpose:
 def _policy(fs: Sysfs, name: str) -> Policy:
     def number(file: str) -> int:
         text = fs.read(f"{DIRECTORY}/{name}/{file}")
-        if not text.isdigit():
+        if not text.isdecimal():
             raise ToolError(f"{fs.path(DIRECTORY)}/{name}/{file} says {text!r}, not a frequency")
         return int(text)
 
@@ -104,7 +104,7 @@ def _policy(fs: Sysfs, name: str) -> Policy:
         return fs.read_optional(f"{DIRECTORY}/{name}/{file}") or ""
 
     minimum, maximum = number("scaling_min_freq"), number("scaling_max_freq")
-    listed = {int(word) for word in text("scaling_available_frequencies").split() if word.isdigit()}
+    listed = {int(word) for word in text("scaling_available_frequencies").split() if word.isdecimal()}
     if not listed:
         low, high = number("cpuinfo_min_freq"), number("cpuinfo_max_freq")
         listed = {low + (high - low) * step // (STEPS - 1) for step in range(STEPS)}

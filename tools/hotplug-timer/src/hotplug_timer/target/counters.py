@@ -49,7 +49,7 @@ def parse_function_stat(text: str) -> Counts:
     hits: Counts = {}
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) >= 2 and fields[1].isdigit():
+        if len(fields) >= 2 and fields[1].isdecimal():
             hits[fields[0]] = hits.get(fields[0], 0) + int(fields[1])
     return hits
 
@@ -59,7 +59,7 @@ def parse_kprobe_profile(text: str) -> Counts:
     hits: Counts = {}
     for line in text.splitlines():
         fields = line.split()
-        if len(fields) == 3 and fields[1].isdigit() and fields[2].isdigit():
+        if len(fields) == 3 and fields[1].isdecimal() and fields[2].isdecimal():
             hits[fields[0]] = int(fields[1]) + int(fields[2])
     return hits
 

@@ -104,7 +104,7 @@ def _is_count(text: str) -> bool:
 
 
 def _plain(value: str) -> str:
-    return str(int(value)) if value.isdigit() else value
+    return str(int(value)) if value.isdecimal() else value
 
 
 def _seconds(text: str, whole: str) -> float:

@@ -71,7 +71,7 @@ def default_delays(possible: frozenset[int]) -> tuple[int, ...]:
 
 def _plan_delay(fs: Sysfs, name: str) -> Setting | None:
     text = fs.read_optional(name)
-    if text is None or not text.isdigit():
+    if text is None or not text.isdecimal():
         raise _refusal(f"{fs.path(name)} is not there", "switch without --tune-fqs")
     defaults = default_delays(read_possible(fs))
     # 0 is the first one's own in kernels with strict grace periods.

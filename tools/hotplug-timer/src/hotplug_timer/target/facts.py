@@ -189,7 +189,7 @@ def _read_kexec(fs: Sysfs) -> Kexec:
 
 def _read_int(fs: Sysfs, name: str) -> int | None:
     text = fs.read_optional(name)
-    return int(text) if text is not None and text.isdigit() else None
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _free_bytes(directory: Path) -> int:

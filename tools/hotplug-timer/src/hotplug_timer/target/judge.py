@@ -155,7 +155,7 @@ def _smt(facts: Facts) -> Iterator[tuple[str, str]]:
             "the SMT level cannot be read",
             "this needs a kernel with smt/control, or ppc64_cpu from powerpc-utils",
         )
-    elif not (smt.level in ("on", "off") or (smt.level or "").isdigit()):
+    elif not (smt.level in ("on", "off") or (smt.level or "").isdecimal()):
         yield (
             f"SMT cannot be switched here, its state is '{smt.level}'",
             "choose a host with SMT whose level is the same on every core",

@@ -91,7 +91,7 @@ def parse_losses(text: str) -> int:
     lost = 0
     for line in text.splitlines():
         name, _, value = line.partition(":")
-        if name.strip() in ("overrun", "commit overrun", "dropped events") and value.strip().isdigit():
+        if name.strip() in ("overrun", "commit overrun", "dropped events") and value.strip().isdecimal():
             lost += int(value)
     return lost
 

@@ -244,7 +244,7 @@ def probe(folder: Path, port: int, timeout: float) -> Ready | None:
     if result is None or result.returncode != 0:
         return None
     words = result.output.split()
-    if len(words) != 3 or not words[2].isdigit():
+    if len(words) != 3 or not words[2].isdecimal():
         return None
     return Ready(words[0], words[1], int(words[2]))
 

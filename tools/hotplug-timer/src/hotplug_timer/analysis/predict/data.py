@@ -132,6 +132,6 @@ def _counts(runs: Sequence[Run], label: str, operation: str, toggled: int) -> Co
 def _fqs_base(rcu: dict[str, str], cpus: int) -> int | None:
     """Return what is left of the first wait, in jiffies, without the part that grows with the CPUs."""
     text = rcu.get("jiffies_till_first_fqs", "")
-    if not text.isdigit():
+    if not text.isdecimal():
         return 1
     return fqs_base(int(text), cpus)
