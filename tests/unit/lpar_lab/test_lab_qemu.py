@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,12 @@ MACHINES = {
 @pytest.mark.parametrize("name", sorted(MACHINES))
 def test_command_line_is_the_golden_one(name: str, golden: Path) -> None:
     assert "\n".join(qemu.command(MACHINES[name])) + "\n" == (golden / "qemu" / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize(("cores", "mib"), [(2, 256), (4, 256), (8, 512), (32, 2047), (128, 2047)])
+def test_translated_code_of_many_cpus_has_room(cores: int, mib: int) -> None:
+    machine = replace(MACHINES["ppc64le"], cores=cores)
+    assert f"tcg,tb-size={mib}" in qemu.command(machine)
 
 
 @pytest.mark.parametrize(
