@@ -18,6 +18,7 @@ from clock_check.target.session import PROGRAM
 from hotplug_timer import bundle
 from hotplug_timer.target.command import guarded
 from hotplug_timer.target.signals import StopRequest
+from hotplug_timer.target.subcommands import add_subcommand
 from lpar_lab import arch
 
 EPILOG = """\
@@ -52,19 +53,21 @@ The playbook clocks.yml does all of this for an inventory.
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the whole command line."""
-    style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=command.DESCRIPTION, epilog=EPILOG, formatter_class=style
+        prog=PROGRAM,
+        description=command.DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     command.add_target_commands(commands, _native_probe)
-    pack = commands.add_parser(
+    pack = add_subcommand(
+        commands,
         "bundle",
-        help="pack what runs on measured hosts into one file",
+        summary="pack what runs on measured hosts into one file",
         description=BUNDLE_DESCRIPTION,
-        epilog=BUNDLE_EPILOG,
-        formatter_class=style,
+        examples=BUNDLE_EPILOG,
     )
     pack.add_argument("machine", choices=sorted(arch.ARCHES), help="the host's machine, as in uname -m")
     pack.add_argument(
@@ -76,12 +79,12 @@ def build_parser() -> argparse.ArgumentParser:
         help="(default: %(default)s)",
     )
     pack.set_defaults(handler=_bundle)
-    table = commands.add_parser(
+    table = add_subcommand(
+        commands,
         "hosts",
-        help="table of many hosts' audits",
+        summary="table of many hosts' audits",
         description=HOSTS_DESCRIPTION,
-        epilog=HOSTS_EPILOG,
-        formatter_class=style,
+        examples=HOSTS_EPILOG,
     )
     table.add_argument(
         "audits", nargs="+", type=Path, metavar="FILE", help="what audit --json printed; named after its host"

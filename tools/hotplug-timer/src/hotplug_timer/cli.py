@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotplug_timer import __version__, bundle
 from hotplug_timer.analysis.history import arguments as history_arguments
 from hotplug_timer.manual import command as manual_command
 from hotplug_timer.target import command as target_command
+from hotplug_timer.target.subcommands import add_subcommand
 from hotplug_timer.target.tracing import MODES
+
+if TYPE_CHECKING:
+    from hotplug_timer.target.subcommands import Commands
 
 DESCRIPTION = "Switches SMT and CPUs; times, counts, compares, predicts and reports it."
 EPILOG = """\
@@ -108,18 +113,23 @@ examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the whole command line."""
-    parser = _parser(argparse.ArgumentParser, prog="hotplug-timer", description=DESCRIPTION, epilog=EPILOG)
+    parser = argparse.ArgumentParser(
+        prog="hotplug-timer",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"hotplug-timer {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     target_command.add_target_commands(commands)
 
-    pack = _parser(
-        commands.add_parser,
+    pack = add_subcommand(
+        commands,
         "bundle",
-        help="pack `run`, `smt` and `preflight` into one file for measured hosts",
+        summary="pack `run`, `smt` and `preflight` into one file for measured hosts",
         description="Pack `run`, `smt` and `preflight` into one Python file that needs Python 3.9.",
-        epilog=BUNDLE_EPILOG,
+        examples=BUNDLE_EPILOG,
     )
     pack.add_argument(
         "-o",
@@ -136,12 +146,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
     pack.set_defaults(handler=_bundle)
 
-    compare = _parser(
-        commands.add_parser,
+    compare = add_subcommand(
+        commands,
         "compare",
-        help="compare variants and print a verdict",
+        summary="compare variants and print a verdict",
         description=COMPARE_DESCRIPTION,
-        epilog=COMPARE_EPILOG,
+        examples=COMPARE_EPILOG,
     )
     _add_inputs(compare)
     _add_force(compare)
@@ -168,19 +178,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return target_command.guarded(arguments.handler, arguments)
 
 
-def _parser(
-    make: Callable[..., argparse.ArgumentParser], *names: str, **texts: str
-) -> argparse.ArgumentParser:
-    return make(*names, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-
-
-def _add_rcu_variants(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    table = _parser(
-        commands.add_parser,
+def _add_rcu_variants(commands: Commands) -> None:
+    table = add_subcommand(
+        commands,
         "rcu-variants",
-        help="hold RCU variants of CPU hotplug against the published ones",
+        summary="hold RCU variants of CPU hotplug against the published ones",
         description=RCU_VARIANTS_DESCRIPTION,
-        epilog=RCU_VARIANTS_EPILOG,
+        examples=RCU_VARIANTS_EPILOG,
     )
     table.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="result file of `run`, labelled by its row"
@@ -202,13 +206,13 @@ def _add_rcu_variants(commands: argparse._SubParsersAction[argparse.ArgumentPars
     table.set_defaults(handler=_rcu_variants)
 
 
-def _add_predict(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    predict = _parser(
-        commands.add_parser,
+def _add_predict(commands: Commands) -> None:
+    predict = add_subcommand(
+        commands,
         "predict",
-        help="predict seconds on a machine of another size",
+        summary="predict seconds on a machine of another size",
         description=PREDICT_DESCRIPTION,
-        epilog=PREDICT_EPILOG,
+        examples=PREDICT_EPILOG,
     )
     _add_inputs(predict, "result file of `run`, or a CSV of timings (.csv)")
     task = predict.add_mutually_exclusive_group(required=True)
@@ -253,13 +257,13 @@ def _add_force(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    trace = _parser(
-        commands.add_parser,
+def _add_trace(commands: Commands) -> None:
+    trace = add_subcommand(
+        commands,
         "trace",
-        help="say where the time of a traced switch went",
+        summary="say where the time of a traced switch went",
         description=TRACE_DESCRIPTION,
-        epilog=TRACE_EPILOG,
+        examples=TRACE_EPILOG,
     )
     trace.add_argument(
         "files", nargs="+", type=Path, metavar="FILE", help="trace of one mode; several are added up"
@@ -281,13 +285,13 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     trace.set_defaults(handler=_trace)
 
 
-def _add_report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    report = _parser(
-        commands.add_parser,
+def _add_report(commands: Commands) -> None:
+    report = add_subcommand(
+        commands,
         "report",
-        help="write an HTML report and summary.json",
+        summary="write an HTML report and summary.json",
         description=REPORT_DESCRIPTION,
-        epilog=REPORT_EPILOG,
+        examples=REPORT_EPILOG,
     )
     _add_inputs(report)
     _add_force(report)

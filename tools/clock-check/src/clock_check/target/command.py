@@ -24,10 +24,12 @@ from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.command import add_host_arguments, add_sysroot, guarded
 from hotplug_timer.target.cpulist import format_cpulist, parse_cpulist
 from hotplug_timer.target.signals import StopRequest
+from hotplug_timer.target.subcommands import add_subcommand
 from hotplug_timer.target.sysfs import Sysfs
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from hotplug_timer.target.subcommands import Commands
+
     #: How a command gets at the probe where none is named.
     Provider = Callable[[StopRequest], contextlib.AbstractContextManager[Probe]]
 
@@ -135,14 +137,26 @@ def add_target_commands(commands: Commands, provider: Provider) -> None:
             _plan_pstates,
         ),
     ):
-        parser = _add(commands, name, summary, description, epilog)
+        parser = add_subcommand(commands, name, summary=summary, description=description, examples=epilog)
         add_arguments(parser)
         _add_common(parser, iterations)
         parser.set_defaults(handler=_handler(plan, provider))
-    parser = _add(commands, "selftest", "check the checks", SELFTEST_DESCRIPTION, SELFTEST_EPILOG)
+    parser = add_subcommand(
+        commands,
+        "selftest",
+        summary="check the checks",
+        description=SELFTEST_DESCRIPTION,
+        examples=SELFTEST_EPILOG,
+    )
     _add_where(parser)
     parser.set_defaults(handler=_selftest_handler(provider))
-    parser = _add(commands, "audit", "which one to use, and why", AUDIT_DESCRIPTION, AUDIT_EPILOG)
+    parser = add_subcommand(
+        commands,
+        "audit",
+        summary="which one to use, and why",
+        description=AUDIT_DESCRIPTION,
+        examples=AUDIT_EPILOG,
+    )
     _add_audit(parser)
     parser.set_defaults(handler=_audit)
 
@@ -166,18 +180,6 @@ def bundled_probe(stop: StopRequest) -> contextlib.AbstractContextManager[Probe]
     if content is None:
         raise ToolError("this copy carries no clock-probe", "name one with --probe", ExitCode.ENVIRONMENT)
     return probe.opened(content, stop)
-
-
-def _add(
-    commands: Commands, name: str, summary: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
 
 
 def _add_scale(parser: argparse.ArgumentParser) -> None:

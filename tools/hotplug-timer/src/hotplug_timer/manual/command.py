@@ -6,10 +6,15 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hotplug_timer import __version__
 from hotplug_timer.manual import markdown, roff
 from hotplug_timer.manual.commands import describe
+from hotplug_timer.target.subcommands import add_subcommand
+
+if TYPE_CHECKING:
+    from hotplug_timer.target.subcommands import Commands
 
 SHELLS = ("bash", "zsh", "tcsh")
 MANUAL_DESCRIPTION = "Print the manual of all commands, as a man page or in Markdown."
@@ -29,28 +34,27 @@ examples:
 
 
 def add_commands(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: Commands,
     build_parser: Callable[[], argparse.ArgumentParser],
 ) -> None:
     """Add both commands to a parser that BUILD_PARSER makes anew."""
-    style = argparse.RawDescriptionHelpFormatter
-    manual = commands.add_parser(
+    manual = add_subcommand(
+        commands,
         "manual",
-        help="print the manual",
+        summary="print the manual",
         description=MANUAL_DESCRIPTION,
-        epilog=MANUAL_EPILOG,
-        formatter_class=style,
+        examples=MANUAL_EPILOG,
     )
     manual.add_argument(
         "--format", choices=("man", "markdown"), default="man", help="what to print (default: %(default)s)"
     )
     manual.set_defaults(handler=lambda chosen: sys.stdout.write(manual_text(build_parser(), chosen.format)))
-    completion = commands.add_parser(
+    completion = add_subcommand(
+        commands,
         "completion",
-        help="print a shell's completion script",
+        summary="print a shell's completion script",
         description=COMPLETION_DESCRIPTION,
-        epilog=COMPLETION_EPILOG,
-        formatter_class=style,
+        examples=COMPLETION_EPILOG,
     )
     completion.add_argument("shell", choices=SHELLS, help="the shell")
     completion.set_defaults(

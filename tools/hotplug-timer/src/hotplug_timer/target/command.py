@@ -20,13 +20,14 @@ from hotplug_timer.target.preflight import PreflightSettings, preflight
 from hotplug_timer.target.runner import Runner
 from hotplug_timer.target.signals import StopRequest
 from hotplug_timer.target.smt import SmtSettings, SmtSwitch
+from hotplug_timer.target.subcommands import add_subcommand
 from hotplug_timer.target.switch import VIA_CHOICES, VIA_OF
 from hotplug_timer.target.sysfs import Sysfs
 from hotplug_timer.target.text import printable
 from hotplug_timer.target.tracing import MODES
 
 if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+    from hotplug_timer.target.subcommands import Commands
 
 RUN_SUMMARY = "time SMT and CPU switches on this host"
 RUN_DESCRIPTION = """\
@@ -347,13 +348,7 @@ def add_target_commands(commands: Commands) -> None:
             look,
         ),
     ):
-        parser = commands.add_parser(
-            name,
-            help=summary,
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
+        parser = add_subcommand(commands, name, summary=summary, description=description, examples=epilog)
         add_arguments(parser)
         parser.set_defaults(handler=handler)
 

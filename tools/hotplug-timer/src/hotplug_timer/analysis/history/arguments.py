@@ -7,6 +7,12 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotplug_timer.target.subcommands import add_subcommand
+
+if TYPE_CHECKING:
+    from hotplug_timer.target.subcommands import Commands
 
 FORMATS = ("table", "markdown", "csv", "json", "junit")
 DESCRIPTION = """\
@@ -68,17 +74,31 @@ examples:
 """
 
 
-def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_commands(commands: Commands) -> None:
     """Add `history` and the commands below it."""
-    history = _add(commands, "history", "keep the history of runs, find regressions", DESCRIPTION, EPILOG)
+    history = add_subcommand(
+        commands,
+        "history",
+        summary="keep the history of runs, find regressions",
+        description=DESCRIPTION,
+        examples=EPILOG,
+    )
     below = history.add_subparsers(dest="history_command", required=True, metavar="COMMAND")
 
-    add = _add(below, "add", "add the runs in result files", ADD_DESCRIPTION, ADD_EPILOG)
+    add = add_subcommand(
+        below, "add", summary="add the runs in result files", description=ADD_DESCRIPTION, examples=ADD_EPILOG
+    )
     add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="result file of `run`")
     _add_store(add)
     add.set_defaults(handler=_handler("add"))
 
-    failed = _add(below, "failed", "add a run that left no result file", FAILED_DESCRIPTION, FAILED_EPILOG)
+    failed = add_subcommand(
+        below,
+        "failed",
+        summary="add a run that left no result file",
+        description=FAILED_DESCRIPTION,
+        examples=FAILED_EPILOG,
+    )
     failed.add_argument("--host", required=True, metavar="NAME", help="the host, as result files call it")
     failed.add_argument("--label", required=True, metavar="LABEL", help="the variant that was to be measured")
     failed.add_argument("--reason", required=True, metavar="TEXT", help="why there is no result")
@@ -88,11 +108,23 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     _add_store(failed)
     failed.set_defaults(handler=_handler("failed"))
 
-    rebuild = _add(below, "rebuild", "make the index anew", REBUILD_DESCRIPTION, REBUILD_EPILOG)
+    rebuild = add_subcommand(
+        below,
+        "rebuild",
+        summary="make the index anew",
+        description=REBUILD_DESCRIPTION,
+        examples=REBUILD_EPILOG,
+    )
     _add_store(rebuild)
     rebuild.set_defaults(handler=_handler("rebuild"))
 
-    check = _add(below, "check", "print verdicts, end with a code for them", CHECK_DESCRIPTION, CHECK_EPILOG)
+    check = add_subcommand(
+        below,
+        "check",
+        summary="print verdicts, end with a code for them",
+        description=CHECK_DESCRIPTION,
+        examples=CHECK_EPILOG,
+    )
     _add_store(check)
     _add_bounds(check)
     check.add_argument(
@@ -100,7 +132,13 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     check.set_defaults(handler=_handler("check"))
 
-    report = _add(below, "report", "write the trend page and files for CI", REPORT_DESCRIPTION, REPORT_EPILOG)
+    report = add_subcommand(
+        below,
+        "report",
+        summary="write the trend page and files for CI",
+        description=REPORT_DESCRIPTION,
+        examples=REPORT_EPILOG,
+    )
     _add_store(report)
     _add_bounds(report)
     report.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="made when missing")
@@ -117,22 +155,6 @@ def add_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="the metrics' file (default: history.prom beside the page)",
     )
     report.set_defaults(handler=_handler("report"))
-
-
-def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    summary: str,
-    description: str,
-    epilog: str,
-) -> argparse.ArgumentParser:
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
