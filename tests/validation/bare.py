@@ -60,12 +60,14 @@ def machine(
     files: Mapping[str, bytes],
     extra: str,
     extra_mb: int = 0,
+    one_thread: bool = False,
 ) -> Iterator[subprocess.Popen[str]]:
     """Boot `kernel` (its artifact.json); give a process that writes what its console gets.
 
     `shape` is cores and threads of each. `script` is what to run: name and options. `files` are what
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
-    kernel command line. `extra_mb` is memory beside what such a guest needs (MiB).
+    kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
+    guest's CPUs take turns on one thread of the emulator.
     The process ends with the guest, and the guest with this context.
     """
     facts = json.loads(kernel.read_text())
@@ -88,6 +90,7 @@ def machine(
         ssh_port=ssh.choose_port(None),
         kernel=Path(facts["image"]),
         command_line=command_line(architecture, script, extra),
+        one_thread=one_thread,
     )
     console = folder / qemu.CONSOLE_LOG
     console.touch()

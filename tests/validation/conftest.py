@@ -24,7 +24,8 @@ from lpar_lab.kernel.source import BASES  # noqa: E402
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
     *("--kasan", "--switches", "--every", "--minutes"),
-    *("--iterations", "--stock-modes", "--patched-modes", "--bare", "--append", "--chunk"),
+    *("--iterations", "--stock-modes", "--patched-modes", "--bare", "--one-thread"),
+    *("--append", "--chunk"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -68,6 +69,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--bare",
         action="store_true",
         help="test_speed: in guests without systemd and SSH, for hundreds of CPUs",
+    )
+    group.addoption(
+        "--one-thread",
+        action="store_true",
+        help="test_speed, with --bare: the guest's CPUs take turns on one thread of the emulator, so that one"
+        " which waits gives way to the others at once",
     )
     group.addoption("--chunk", type=int, help="test_speed: CPUs of a chunk (what the patched kernel has)")
     group.addoption(

@@ -44,16 +44,16 @@ def base_of(path: Path) -> str:
     return path.name.partition("-")[0]
 
 
-def bare(run: gains.Run) -> str:
-    """What the files of bare guests have in their names: they are not compared with the others."""
-    return "-bare" if run.bare else ""
+def place(run: gains.Run) -> str:
+    """What file names say of how the guests were run: runs of different ways are not compared."""
+    return "".join(f"-{word.replace(' ', '-')}" for word in run.place)
 
 
 def keep(run: Path, base: str) -> Path:
     """Take a run's speed.json into the kept ones, in place of what they have of the same."""
     loaded = gains.load(run)
     KEPT.mkdir(parents=True, exist_ok=True)
-    target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{bare(loaded)}.json"
+    target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
     if target.exists():
         loaded = gains.with_earlier(loaded, gains.load(target))
     gains.save(loaded, target)
@@ -65,7 +65,7 @@ def exports() -> dict[Path, str]:
     runs: dict[Path, list[gains.Run]] = {}
     for path in sorted(KEPT.glob("*.json")):
         run = gains.load(path)
-        runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}{bare(run)}.csv", []).append(run)
+        runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
     return {path: timings.table(kept) for path, kept in runs.items()}
 
 

@@ -64,11 +64,18 @@ class Run:
     figures: tuple[Figure, ...]
     bare: bool = False
     """whether the guests ran nothing beside the measurement"""
+    one_thread: bool = False
+    """whether all CPUs of a guest took turns on one thread of the emulator"""
 
     @property
     def guest(self) -> str:
         """The guests in words."""
-        return f"{self.arch}, {self.cores} x {self.threads}{', bare' if self.bare else ''}"
+        return ", ".join([self.arch, f"{self.cores} x {self.threads}", *self.place])
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """How the guests were run, in words: only runs of the same can be compared."""
+        return (*(("bare",) if self.bare else ()), *(("one thread",) if self.one_thread else ()))
 
     @property
     def cpus(self) -> int:
@@ -207,7 +214,7 @@ def table(runs: Sequence[Run]) -> str:
         " rendezvous, rebuilds | on: the same | longest wait of a reader, off | off gains | on gains |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for run in sorted(runs, key=lambda run: (run.arch, run.bare, run.cpus)):
+    for run in sorted(runs, key=lambda run: (run.arch, run.place, run.cpus)):
         for kernel in ("stock", "patched"):
             for mode in WAYS:
                 off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
@@ -232,7 +239,7 @@ PIECES = {
 def _pieces(runs: Sequence[Run]) -> list[str]:
     """Where the time of off goes on the patched kernel, from smaller guests to larger ones."""
     lines = []
-    for run in sorted(runs, key=lambda run: (run.arch, run.bare, run.cpus)):
+    for run in sorted(runs, key=lambda run: (run.arch, run.place, run.cpus)):
         off = run.of("patched", "plain", "off")
         if off and off.pieces:
             cells = [run.guest, f"{off.median:.2f}", *(f"{off.piece(name):.3f}" for name in PIECES)]
@@ -273,20 +280,21 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
 
 
 def _growth(runs: Sequence[Run]) -> list[str]:
-    """How off grows, in sentences; guests that ran something else are not mixed with those that did not."""
+    """How off grows, in sentences; guests that were run in different ways are not mixed."""
     lines = []
     ways = (("stock", "plain"), ("stock", "expedited"), ("patched", "plain"))
-    for bare, (kernel, mode) in itertools.product((False, True), ways):
+    places = sorted({run.place for run in runs})
+    for place, (kernel, mode) in itertools.product(places, ways):
         points = [
             (run.cpus, figure.median)
             for run in sorted(runs, key=lambda run: run.cpus)
-            if run.arch == "ppc64le" and run.bare == bare and (figure := run.of(kernel, mode, "off"))
+            if run.arch == "ppc64le" and run.place == place and (figure := run.of(kernel, mode, "off"))
         ]
         if len({cpus for cpus, _ in points}) > 1:
             sizes = ", ".join(str(cpus) for cpus, _ in points)
             way = f"{kernel}{', expedited' if mode == 'expedited' else ''}"
             lines.append(
-                f"Off on {'bare ' if bare else ''}ppc64le guests, {way}: grows with the number of CPUs"
+                f"Off on {', '.join(('ppc64le guests', *place))}, {way}: grows with the number of CPUs"
                 f" ({sizes}) to the power of {exponent(points):.1f}."
             )
     return lines

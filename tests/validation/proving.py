@@ -153,10 +153,12 @@ class Proving:
         append: str = "",
         memory: int = 0,
         silence: float = 300,
+        one_thread: bool = False,
     ) -> list[dict[str, Any]]:
         """Boot a guest that runs a script and nothing else; return its records. Fails when it fails.
 
-        For hundreds of CPUs: see bare.py. `files` are for the script; `memory` as with boot().
+        For hundreds of CPUs: see bare.py, also for `one_thread`. `files` are for the script; `memory` as with
+        boot().
         """
         order = self.order
         self.lab.must("build-rootfs", "--arch", order.arch, timeout=BOOT_S)
@@ -168,6 +170,7 @@ class Proving:
             files={bare.ARCHIVE: self._archive(), **(files or {})},
             extra=f"{LOUD} {append}".strip(),
             extra_mb=memory,
+            one_thread=one_thread,
         ) as console:
             lines: list[str] = []
             for line in self._heard("console", console, silence):

@@ -23,6 +23,8 @@ SILENCE_S = 3600.0
 
 def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config) -> None:
     option = pytestconfig.getoption
+    if option("--one-thread") and not option("--bare"):
+        raise pytest.UsageError("--one-thread is for bare guests; add --bare")
     words = ["--iterations", str(option("--iterations"))]
     words += ["--chunk", str(option("--chunk"))] if option("--chunk") else []
     kernels = {kernel: option(f"--{kernel}-modes").split(",") for kernel in ("stock", "patched")}
@@ -39,7 +41,14 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
         append = f"{QUIET} {RESERVE if crash else ''} {option('--append')}".strip()
         memory = EXTRA_MB if crash else 0
         if option("--bare"):
-            records = proving.alone(*script, files=files, append=append, memory=memory, silence=SILENCE_S)
+            records = proving.alone(
+                *script,
+                files=files,
+                append=append,
+                memory=memory,
+                silence=SILENCE_S,
+                one_thread=option("--one-thread"),
+            )
         else:
             proving.boot(append=append, memory=memory)
             for name, content in files.items():
@@ -52,7 +61,8 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
         chunks = gains.chunks(facts)
     order = proving.order
     shape = (order.arch, order.cores, order.threads)
-    run = gains.Run(*shape, chunks, releases, tuple(figures), bare=option("--bare"))
+    place = {"bare": option("--bare"), "one_thread": option("--one-thread")}
+    run = gains.Run(*shape, chunks, releases, tuple(figures), **place)
     gains.save(run, proving.results / "speed.json")
     for line in gains.table([run]).splitlines():
         say(line)

@@ -55,6 +55,11 @@ def test_translated_code_of_many_cpus_has_room(cores: int, mib: int) -> None:
     assert f"tcg,tb-size={mib}" in qemu.command(machine)
 
 
+def test_cpus_that_take_turns_share_one_thread_and_its_room() -> None:
+    machine = replace(MACHINES["ppc64le"], cores=128, one_thread=True)
+    assert "tcg,thread=single,tb-size=256" in qemu.command(machine)
+
+
 @pytest.mark.parametrize(
     ("wanted", "cores", "threads"),
     [

@@ -192,19 +192,24 @@ def test_the_exported_timings_are_of_the_kept_runs() -> None:
         assert path.read_text("utf-8") == text, "run tests/validation/figures.py"
 
 
-def test_bare_guests_are_told_from_the_others_and_grow_by_themselves(
+def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     sizes = (2, 8)
     runs = [replace(run_of(cores), bare=True) for cores in sizes]
+    runs += [replace(run_of(cores), bare=True, one_thread=True) for cores in sizes]
     for number, run in enumerate([run_of(), *runs]):
         gains.save(run, tmp_path / f"{number}.json")
         figures.keep(tmp_path / f"{number}.json", "6.12")
     names = {path.name for path in (tmp_path / "kept").glob("*.json")}
-    assert names == {"6.12-ppc64le-16.json", "6.12-ppc64le-16-bare.json", "6.12-ppc64le-64-bare.json"}
-    assert [path.name for path in sorted(figures.exports())] == ["6.12-ppc64le-bare.csv", "6.12-ppc64le.csv"]
+    bare, turns = "6.12-ppc64le-{}-bare.json", "6.12-ppc64le-{}-bare-one-thread.json"
+    guests = {name.format(cpus) for name in (bare, turns) for cpus in (16, 64)}
+    assert names == {"6.12-ppc64le-16.json", *guests}
+    exported = [path.name for path in sorted(figures.exports())]
+    assert exported == ["6.12-ppc64le-bare-one-thread.csv", "6.12-ppc64le-bare.csv", "6.12-ppc64le.csv"]
     text = gains.table([run_of(), *runs])
     assert text.count("| ppc64le, 2 x 8, bare |") == text.count("| ppc64le, 2 x 8 |") == 3
-    assert "Off on bare ppc64le guests, stock: grows with the number of CPUs (16, 64)" in text
-    assert "Off on ppc64le guests" not in text
+    assert "Off on ppc64le guests, bare, stock: grows with the number of CPUs (16, 64)" in text
+    assert "Off on ppc64le guests, bare, one thread, stock: grows with the number of CPUs (16, 64)" in text
+    assert "Off on ppc64le guests, stock:" not in text

@@ -65,6 +65,9 @@ class Machine:
     ssh_port: int
     kernel: Path
     command_line: str
+    one_thread: bool = False
+    """The guest's CPUs take turns on one thread of QEMU's. When one that waits gives its processor away,
+    the next one runs at once; with a thread each, it spins on until the host's scheduler takes it off."""
 
     @property
     def cpus(self) -> int:
@@ -139,8 +142,13 @@ def _machine(machine: Machine) -> list[str]:
     else:
         model = "q35"
         cpu = "max" if tcg else "host"
-    accel = f"tcg,tb-size={_blocks_mb(machine.cpus)}" if tcg else machine.accel
-    return ["-M", model, "-accel", accel, "-cpu", cpu]
+    return ["-M", model, "-accel", _tcg(machine) if tcg else machine.accel, "-cpu", cpu]
+
+
+def _tcg(machine: Machine) -> str:
+    if machine.one_thread:
+        return f"tcg,thread=single,tb-size={BLOCKS_MB}"
+    return f"tcg,tb-size={_blocks_mb(machine.cpus)}"
 
 
 def _blocks_mb(cpus: int) -> int:
