@@ -24,6 +24,9 @@ ARCHIVE = "validation.pyz"
 FOLDER = "/run"
 """Where the guest finds its files."""
 ENDED = "the script ended with "
+PER_CPU_MB = 10
+"""Half of it is for tracing: its buffers, and a profile of all functions on each CPU. With half as much, a
+guest of 512 CPUs had no memory left when it counted."""
 SETUP = (
     "export PATH=/usr/sbin:/usr/bin",
     "mount -t proc proc /proc",
@@ -47,7 +50,7 @@ def command_line(architecture: arch.Arch, script: Sequence[str], extra: str) -> 
 
 def memory(cpus: int, extra: int = 0) -> int:
     """MiB for `cpus` CPUs and one process, and `extra` beside."""
-    return -(-(1024 + 5 * cpus + extra) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
+    return -(-(1024 + PER_CPU_MB * cpus + extra) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
 
 
 @contextmanager
