@@ -279,6 +279,10 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+COMPARED_CPUS = 128
+"""The largest guest in which stock was measured as well; growth up to there is given by itself."""
+
+
 def _growth(runs: Sequence[Run]) -> list[str]:
     """How off grows, in sentences; guests that were run in different ways are not mixed."""
     lines = []
@@ -290,11 +294,16 @@ def _growth(runs: Sequence[Run]) -> list[str]:
             for run in sorted(runs, key=lambda run: run.cpus)
             if run.arch == "ppc64le" and run.place == place and (figure := run.of(kernel, mode, "off"))
         ]
-        if len({cpus for cpus, _ in points}) > 1:
-            sizes = ", ".join(str(cpus) for cpus, _ in points)
+        small = [point for point in points if point[0] <= COMPARED_CPUS]
+        powers = [
+            f"({', '.join(str(cpus) for cpus, _ in some)}) to the power of {exponent(some):.1f}"
+            for some in ([small] if small == points else [small, points])
+            if len({cpus for cpus, _ in some}) > 1
+        ]
+        if powers:
             way = f"{kernel}{', expedited' if mode == 'expedited' else ''}"
             lines.append(
                 f"Off on {', '.join(('ppc64le guests', *place))}, {way}: grows with the number of CPUs"
-                f" ({sizes}) to the power of {exponent(points):.1f}."
+                f" {', and '.join(powers)}."
             )
     return lines

@@ -213,3 +213,10 @@ def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselv
     assert "Off on ppc64le guests, bare, stock: grows with the number of CPUs (16, 64)" in text
     assert "Off on ppc64le guests, bare, one thread, stock: grows with the number of CPUs (16, 64)" in text
     assert "Off on ppc64le guests, stock:" not in text
+
+
+def test_growth_to_the_largest_guest_that_stock_was_measured_in_is_told_by_itself() -> None:
+    runs = [run_of(cores, patched=seconds) for cores, seconds in ((2, 1.0), (16, 8.0), (64, 128.0))]
+    text = gains.table(runs)
+    compared = "patched: grows with the number of CPUs (16, 128) to the power of 1.0"
+    assert f"{compared}, and (16, 128, 512) to the power of 1.4." in text
