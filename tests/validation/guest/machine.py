@@ -226,5 +226,14 @@ def all_on() -> None:
 
 
 def settings() -> dict[str, str]:
-    """What a result has to be read with: the kernel and its parameters."""
-    return {"release": os.uname().release, "command_line": read(Path("/proc/cmdline"))}
+    """What a result has to be read with: the kernel, its parameters, and its clock."""
+    return {
+        "release": os.uname().release,
+        "command_line": read(Path("/proc/cmdline")),
+        "clocksource": clocksource(),
+    }
+
+
+def clocksource() -> str:
+    """The one in use; the kernel of an x86 guest may change it when it finds the TSC unstable."""
+    return read(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource"))

@@ -158,7 +158,7 @@ def main() -> None:
     for mode in options.modes:
         with CONDITIONS.get(mode, nullcontext)():
             measure(mode, options.iterations, reader=mode == "plain")
-    record("end", online=machine.online())
+    record("end", online=machine.online(), clocksource=machine.clocksource())
 
 
 VICTIMS: list[int] = []
