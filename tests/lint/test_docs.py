@@ -37,7 +37,10 @@ PARSERS: dict[str, Callable[[], object]] = {
 }
 OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
-FOREIGN = {".", "ansible", "cat", "cd", "git", "journalctl", "man", "python3", "scp", "ssh", "systemctl"}
+FOREIGN = {
+    *(".", "ansible", "ansible-builder", "ansible-runner", "cat", "cd", "git", "journalctl", "man"),
+    *("python3", "scp", "ssh", "systemctl"),
+}
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}
 
 per_doc = pytest.mark.parametrize("doc", DOCS, ids=[str(path.relative_to(ROOT)) for path in DOCS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -148,12 +149,15 @@ def prom(host: FakeHost) -> str:
     return (host.results / "trend/history.prom").read_text()
 
 
-def test_hosts_are_named_as_in_the_inventory(lpar: FakeHost) -> None:
+def test_hosts_are_named_as_in_the_inventory_and_runs_by_their_day(lpar: FakeHost) -> None:
     """Also one that is down is, which cannot be asked for its name."""
     lpar.hosts = {"lpar17.example.com": {"ansible_connection": "local"}}
+    del lpar.variables["regress_run"]
 
     assert lpar.play("regress.yml").code == 0
     assert {run["host"] for run in store(lpar)} == {"lpar17.example.com"}
+    (folder,) = lpar.results.glob("runs/*/raw/lpar17.example.com")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", folder.parents[1].name), "the run has the name of its day"
 
 
 def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost) -> None:

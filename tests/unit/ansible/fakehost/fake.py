@@ -134,8 +134,9 @@ def systemd_run(argv: list[str]) -> int:
 def main() -> int:
     name, argv = Path(sys.argv[0]).name, sys.argv[1:]
     note(argv)
-    if name == "systemctl" and argv[-1].endswith(".timer"):
-        return unit_file(argv[0], argv[-1])
+    timers = [word for word in argv if word.endswith(".timer")]
+    if name == "systemctl" and timers:
+        return unit_file(argv[0], timers[0])
     return {"kexec": kexec, "systemctl": systemctl, "systemd-run": systemd_run}[name](argv)
 
 
