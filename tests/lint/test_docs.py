@@ -37,7 +37,10 @@ PARSERS: dict[str, Callable[[], object]] = {
 }
 OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
-FOREIGN = {".", "ansible", "cat", "cd", "git", "man", "python3", "scp", "ssh"}
+FOREIGN = {
+    *(".", "ansible", "ansible-builder", "ansible-runner", "cat", "cd", "git", "journalctl", "man"),
+    *("python3", "scp", "ssh", "systemctl"),
+}
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}
 
 per_doc = pytest.mark.parametrize("doc", DOCS, ids=[str(path.relative_to(ROOT)) for path in DOCS])
@@ -96,7 +99,7 @@ def problem_of(words: list[str]) -> str:
         books = [
             word
             for before, word in pairwise(["", *arguments])
-            if word.endswith(".yml") and before != "-i" and not word.startswith("@")
+            if word.endswith(".yml") and before not in ("-i", "-e")
         ]
         found = books and all((ROOT / "ansible" / book).exists() or (ROOT / book).exists() for book in books)
         return "" if found else f"no playbook in {arguments}"

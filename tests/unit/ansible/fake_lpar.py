@@ -87,14 +87,21 @@ class FakeHost:
 
     def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
         """Run a playbook of ansible/playbooks against this host."""
+        path = str(ANSIBLE / "playbooks" / playbook)
+        return self.run([str(BIN / "ansible-playbook"), path, *self.options(**variables), *arguments])
+
+    def options(self, **variables: Any) -> list[str]:
+        """Write an inventory and the variables; return what makes ansible-playbook use them."""
         vars_file = self.work / "vars.json"
         vars_file.write_text(json.dumps(self.variables | variables))
         inventory = self.work / "inventory.json"
         inventory.write_text(json.dumps({"smt_hosts": {"hosts": self.hosts}}))
+        return ["-i", str(inventory), "-e", f"@{vars_file}"]
+
+    def run(self, command: list[str]) -> PlayResult:
+        """Run a command that runs a playbook."""
         # The roles demand root, as on a real host; in a user namespace of its own, anybody is.
-        command = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
-        command += [str(BIN / "ansible-playbook"), str(ANSIBLE / "playbooks" / playbook)]
-        command += ["-i", str(inventory), "-e", f"@{vars_file}", *arguments]
+        root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
         environment = {
             "PATH": f"{self.root / 'bin'}:{BIN}:/usr/bin:/bin",
             "HOME": str(self.work),
@@ -107,7 +114,7 @@ class FakeHost:
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
         run = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, cwd=self.work
+            [*root, *command], env=environment, capture_output=True, text=True, check=False, cwd=self.work
         )
         return PlayResult(run.returncode, run.stdout + run.stderr)
 

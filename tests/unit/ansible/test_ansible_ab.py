@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 from fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayResult
 
-ALL_PLAYBOOKS = ["ab.yml", "apply-now.yml", "preflight.yml", "rcu-variants.yml", "rollback.yml", "time.yml"]
+ALL_PLAYBOOKS = [
+    "ab.yml",
+    "apply-now.yml",
+    "preflight.yml",
+    "rcu-variants.yml",
+    "regress.yml",
+    "rollback.yml",
+    "time.yml",
+]
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 
 

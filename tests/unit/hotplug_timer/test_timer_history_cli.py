@@ -111,6 +111,24 @@ def test_bounds_are_those_that_were_asked_for(tmp_path: Path) -> None:
     assert check(tmp_path, SLOWER, "--recent", 12) == ExitCode.REGRESSION
 
 
+def test_a_host_is_kept_under_the_name_it_is_given(tmp_path: Path) -> None:
+    """As the inventory calls it: what is said of it while it is down has to be of the same host."""
+    results, folder = (
+        write_results(tmp_path / "a.jsonl", records("r1", "stock", [2.0], [1.0])),
+        tmp_path / "store",
+    )
+    assert run("add", results, "--store", folder, "--host", "lpar17") == ExitCode.OK
+    assert (
+        run("failed", "--host", "lpar17", "--label", "l", "--reason", "down", "--store", folder)
+        == ExitCode.OK
+    )
+    assert {json.loads(line)["host"] for line in (folder / RUNS).read_text().splitlines()} == {"lpar17"}
+    assert run("add", results, "--store", folder, "--host", "lpar17") == ExitCode.OK
+    assert run("add", results, "--store", folder) == ExitCode.INPUT
+    assert run("add", results, "--store", folder, "--host", " ") == ExitCode.USAGE
+    assert len((folder / RUNS).read_text().splitlines()) == 2
+
+
 def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:
     """A retired variant is not to keep a script awake for ever."""
     entries = [*SLOWER, *(entry(night, 1.0, variant="new") for night in range(90, 130))]

@@ -16,6 +16,7 @@ ROOT = Path(json.loads(Path(sys.argv[0]).with_name("fakehost.json").read_text())
 LOADED = ROOT / "sys/kernel/kexec_loaded"
 LOADED_KERNEL = ROOT / "loaded.json"
 UNIT = ROOT / "unit.pid"
+UNITS = ROOT / "etc/systemd/system"
 DEFAULT = ROOT / "default.json"
 
 
@@ -74,6 +75,25 @@ def unit_runs() -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
+def unit_file(verb: str, name: str) -> int:
+    """What systemctl does with a unit that has a file: its states are files, too."""
+    there = (UNITS / name).exists()
+    enabled, active = ROOT / f"{name}.enabled", ROOT / f"{name}.active"
+    if verb == "show":
+        state = "active" if active.exists() else "inactive"
+        sys.stdout.write(f"LoadState={'loaded' if there else 'not-found'}\nActiveState={state}\n")
+    elif verb == "is-enabled":
+        sys.stdout.write("enabled\n" if enabled.exists() else "disabled\n")
+        return 0 if enabled.exists() else 1
+    elif not there:
+        return 5
+    elif verb in ("enable", "start"):
+        (enabled if verb == "enable" else active).touch()
+    elif verb in ("disable", "stop"):
+        (enabled if verb == "disable" else active).unlink()
+    return 0
+
+
 def systemctl(argv: list[str]) -> int:
     verb = next(word for word in argv if not word.startswith("-"))
     if verb == "kexec":
@@ -86,8 +106,8 @@ def systemctl(argv: list[str]) -> int:
     if verb == "is-system-running":
         sys.stdout.write("running\n")
         return 0
-    if verb == "stop":
-        if unit_runs():
+    if verb in ("stop", "daemon-reload"):
+        if verb == "stop" and unit_runs():
             os.kill(int(UNIT.read_text()), signal.SIGTERM)
         return 0
     if verb == "is-active":
@@ -114,6 +134,9 @@ def systemd_run(argv: list[str]) -> int:
 def main() -> int:
     name, argv = Path(sys.argv[0]).name, sys.argv[1:]
     note(argv)
+    timers = [word for word in argv if word.endswith(".timer")]
+    if name == "systemctl" and timers:
+        return unit_file(argv[0], timers[0])
     return {"kexec": kexec, "systemctl": systemctl, "systemd-run": systemd_run}[name](argv)
 
 

@@ -1,4 +1,7 @@
-"""Stands in for hotplug-timer.pyz: writes results that have its form. A file `timer-fault` makes it fail."""
+"""Stands in for hotplug-timer.pyz: writes results that have its form.
+
+A file `timer-fault` makes it fail, only the variant in `timer-fault-of` where there is one.
+"""
 
 import argparse
 import json
@@ -20,6 +23,8 @@ options = parser.parse_args()
 
 root: Path = options.sysroot
 fault = (root / "timer-fault").read_text().strip() if (root / "timer-fault").exists() else ""
+if (root / "timer-fault-of").exists() and (root / "timer-fault-of").read_text() != options.label:
+    fault = ""
 if fault == "refuses":
     sys.exit("hotplug-timer: error: SMT=3 is not a level of this machine; use 1, 2, 4 or 8")
 release = (root / "proc/sys/kernel/osrelease").read_text().strip()

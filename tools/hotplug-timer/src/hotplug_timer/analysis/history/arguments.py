@@ -89,6 +89,11 @@ def add_commands(commands: Commands) -> None:
         below, "add", summary="add the runs in result files", description=ADD_DESCRIPTION, examples=ADD_EPILOG
     )
     add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="result file of `run`")
+    add.add_argument(
+        "--host",
+        metavar="NAME",
+        help="what to call the host (default: as it calls itself in the result file)",
+    )
     _add_store(add)
     add.set_defaults(handler=_handler("add"))
 
@@ -99,7 +104,7 @@ def add_commands(commands: Commands) -> None:
         description=FAILED_DESCRIPTION,
         examples=FAILED_EPILOG,
     )
-    failed.add_argument("--host", required=True, metavar="NAME", help="the host, as result files call it")
+    failed.add_argument("--host", required=True, metavar="NAME", help="the host, as `add` calls it")
     failed.add_argument("--label", required=True, metavar="LABEL", help="the variant that was to be measured")
     failed.add_argument("--reason", required=True, metavar="TEXT", help="why there is no result")
     failed.add_argument(

@@ -22,17 +22,17 @@ MAX_DAYS = 36_500
 
 def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Add the runs in result files; ToolError when a file or the store is not what it should be."""
+    if arguments.host is not None:
+        _check_given(arguments, "host")
     data = read_files(arguments.files)
     print_lines("note", data.notices, err)
-    _print_added(store.add(arguments.store, from_runs(data.runs)), out, err)
+    _print_added(store.add(arguments.store, from_runs(data.runs, arguments.host)), out, err)
 
 
 def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Add a run that left no result file; ToolError (USAGE) when its time is none."""
     started = _time(arguments.started) if arguments.started else clock.now()
-    for name in ("host", "label", "reason"):
-        if not getattr(arguments, name).strip():
-            raise ToolError(f"--{name} is empty", "say what it is", ExitCode.USAGE)
+    _check_given(arguments, "host", "label", "reason")
     entry = failure(arguments.host, arguments.label, started, arguments.reason)
     _print_added(store.add(arguments.store, [entry]), out, err)
 
@@ -89,6 +89,12 @@ def raise_verdict(outlook: Outlook) -> None:
             "go on adding runs; what is missing is in the table",
             ExitCode.NO_BASELINE,
         )
+
+
+def _check_given(arguments: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if not getattr(arguments, name).strip():
+            raise ToolError(f"--{name} is empty", "say what it is", ExitCode.USAGE)
 
 
 def _look(arguments: argparse.Namespace, contents: store.Contents) -> Outlook:

@@ -70,9 +70,10 @@ class Entry:
         return datetime.fromisoformat(self.started)
 
 
-def from_runs(runs: Iterable[Run]) -> list[Entry]:
-    """Return the entries of runs, in their order."""
-    return [_from_run(run) for run in runs]
+def from_runs(runs: Iterable[Run], host: str | None = None) -> list[Entry]:
+    """Return the entries of runs, in their order, as runs of HOST where one is named."""
+    entries = map(_from_run, runs)
+    return [replace(entry, host=host) for entry in entries] if host else list(entries)
 
 
 def failure(host: str, variant: str, started: str, reason: str) -> Entry:
