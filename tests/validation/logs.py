@@ -56,6 +56,18 @@ ALLOWED = (
 )
 
 
+TORTURE = "kernel/rcu/rcutorture.c"
+
+
+def expedited_by_others(line: int) -> Allowed:
+    """rcutorture's warning that somebody else expedites grace periods, which is at LINE of TORTURE."""
+    return Allowed(
+        rf"WARNING: (.* at )?\S*{TORTURE}:{line} (at )?rcu_torture_writer",
+        "rcu_torture_writer",
+        "an SMT switch expedites grace periods while it lasts, as suspend does: rcutorture wants to be alone",
+    )
+
+
 @dataclass
 class Report:
     """One report: its first line, and what follows up to the next one."""

@@ -17,7 +17,6 @@ from lpar_lab.paths import Paths
 pytestmark = pytest.mark.timeout(8 * 3600)
 HOLDOFF_S = 150
 """Time to boot with all CPUs."""
-TORTURE = "kernel/rcu/rcutorture.c"
 TREE03 = (
     "rcutree.gp_preinit_delay=12 rcutree.gp_init_delay=3 rcutree.gp_cleanup_delay=3 rcutree.kthread_prio=2 "
     "threadirqs rcutree.use_softirq=0"
@@ -42,13 +41,9 @@ def parameters(minutes: float, own_hotplug: bool) -> str:
 
 def expediting(base: str) -> logs.Allowed:
     """rcutorture's warning that somebody else expedites grace periods, by its line in this base."""
-    text = (source.obtain(base, Paths.from_environment(), print).tree / TORTURE).read_text()
+    text = (source.obtain(base, Paths.from_environment(), print).tree / logs.TORTURE).read_text()
     number = 1 + text[: text.index("WARN_ON_ONCE(expediting == 0 && rcu_gp_is_expedited())")].count("\n")
-    return logs.Allowed(
-        rf"WARNING: .* at \S*{TORTURE}:{number} rcu_torture_writer",
-        "rcu_torture_writer",
-        "an SMT switch expedites grace periods while it lasts, as suspend does: rcutorture wants to be alone",
-    )
+    return logs.expedited_by_others(number)
 
 
 def until_power_off(proving: Proving, seconds: float) -> str:

@@ -132,3 +132,25 @@ def test_the_fallback_is_noticed() -> None:
     line = "CPUs go down one by one because of RCU_TORTURE"
     assert logs.went_one_by_one(f"{QUIET}[   99.0] {line}\n") == [line]
     assert logs.went_one_by_one(QUIET) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("WARNING: CPU: 3 PID: 178 at kernel/rcu/rcutorture.c:1478 rcu_torture_writer+0xa68/0xc60", True),
+        (
+            "WARNING: ../kernel/rcu/rcutorture.c:1478 at rcu_torture_writer+0x1218/0x1370, CPU#0: x",
+            True,
+        ),
+        (
+            "WARNING: ../kernel/rcu/rcutorture.c:1479 at rcu_torture_writer+0x1218/0x1370, CPU#0: x",
+            False,
+        ),
+        ("WARNING: kernel/rcu/rcutorture.c:1478 at rcu_torture_stats_print+0x10/0x40, CPU#0: x", False),
+        ("WARNING: kernel/rcu/tree.c:1478 at rcu_torture_writer+0x10/0x40, CPU#0: x", False),
+    ],
+    ids=["6.12", "7.2", "another line", "another function", "another file"],
+)
+def test_rcutortures_own_warning_is_told_by_its_line_on_both_bases(line: str, allowed: bool) -> None:
+    found = logs.problems(f"[  1.000000] {line}", [logs.expedited_by_others(1478)])
+    assert (not found) is allowed
