@@ -21,7 +21,18 @@ class PatchFile:
 
     @property
     def name(self) -> str:
-        return self.path.name
+        """As the series lists it: with its topic, if it has one."""
+        return self.path.relative_to(PATCHES / self.base).as_posix()
+
+    @property
+    def topic(self) -> str:
+        """The folder within its base, empty for those beside the series file."""
+        return topic_of(self.name)
+
+    @property
+    def number(self) -> str:
+        """What is unique of its name within a base: 0001, clocks-0001."""
+        return "-".join(filter(None, (self.topic, self.path.name[:4])))
 
     @property
     def subject(self) -> str:
@@ -57,6 +68,16 @@ def experiments() -> list[str]:
 def listed(base: str) -> list[str]:
     """The names in a folder's series file, in order."""
     return series.parse((PATCHES / base / "series").read_text(), f"{base}/series")
+
+
+def topic_of(name: str) -> str:
+    """The folder in a name that a series lists, empty when it has none."""
+    return name.rpartition("/")[0]
+
+
+def topics(base: str) -> list[str]:
+    """The topics of a base in series order, each once however its patches are strewn."""
+    return list(dict.fromkeys(topic_of(name) for name in listed(base)))
 
 
 def all_patches() -> list[PatchFile]:

@@ -24,7 +24,7 @@ OUTSIDE_THE_LAB = "drivers/hwmon/coretemp.c"
 """A file that no lab kernel has."""
 
 ALL = patchfiles.all_patches()
-per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.name[:4]}" for p in ALL])
+per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.number}" for p in ALL])
 per_base = pytest.mark.parametrize("base", patchfiles.patched_bases())
 
 

@@ -1,6 +1,7 @@
 """What can be said about a series without a kernel source: the folder, the mails, the table in the README."""
 
 import re
+from pathlib import Path
 
 import patchfiles
 import pytest
@@ -11,6 +12,7 @@ from lpar_lab.kernel.source import BASES
 
 ALL = patchfiles.all_patches()
 EXPERIMENTAL = patchfiles.experimental_patches()
+TOPICS = [(base, topic) for base in patchfiles.patched_bases() for topic in patchfiles.topics(base)]
 EXPERIMENTS = PATCHES / series.EXPERIMENTS
 LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|%|grace periods|IPIs|warnings)\b")
@@ -21,10 +23,10 @@ COVER_LETTER = "0000-cover-letter.patch"
 IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
 
 per_patch = pytest.mark.parametrize(
-    "patch", [*ALL, *EXPERIMENTAL], ids=[f"{p.base}-{p.name[:4]}" for p in [*ALL, *EXPERIMENTAL]]
+    "patch", [*ALL, *EXPERIMENTAL], ids=[f"{p.base}-{p.number}" for p in [*ALL, *EXPERIMENTAL]]
 )
 per_experimental_patch = pytest.mark.parametrize(
-    "patch", EXPERIMENTAL, ids=[f"{p.base}-{p.name[:4]}" for p in EXPERIMENTAL]
+    "patch", EXPERIMENTAL, ids=[f"{p.base}-{p.number}" for p in EXPERIMENTAL]
 )
 
 
@@ -39,16 +41,33 @@ def test_every_base_is_one_the_lab_can_fetch() -> None:
 @pytest.mark.parametrize("base", [*patchfiles.bases(), *patchfiles.experiments()])
 def test_series_and_folder_agree(base: str) -> None:
     listed = patchfiles.listed(base)
-    there = {path.name for path in (PATCHES / base).glob("*.patch")} - {COVER_LETTER}
+    there = {
+        path.relative_to(PATCHES / base).as_posix()
+        for path in (PATCHES / base).glob("**/*.patch")
+        if path.name != COVER_LETTER
+    }
     assert set(listed) == there
-    assert [name[:5] for name in listed] == [f"{number:04}-" for number in range(1, len(listed) + 1)]
 
 
-@pytest.mark.parametrize("base", patchfiles.patched_bases())
-def test_cover_letter_lists_the_series(base: str) -> None:
+@pytest.mark.parametrize("base", [*patchfiles.bases(), *patchfiles.experiments()])
+def test_patches_are_numbered_as_they_apply_topic_after_topic(base: str) -> None:
+    in_topics = [
+        name
+        for topic in patchfiles.topics(base)
+        for name in patchfiles.listed(base)
+        if patchfiles.topic_of(name) == topic
+    ]
+    assert patchfiles.listed(base) == in_topics
+    for topic in patchfiles.topics(base):
+        names = [Path(name).name for name in in_topics if patchfiles.topic_of(name) == topic]
+        assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+
+
+@pytest.mark.parametrize(("base", "topic"), TOPICS, ids=["-".join(filter(None, pair)) for pair in TOPICS])
+def test_cover_letter_lists_its_patches(base: str, topic: str) -> None:
     """So that it is not forgotten when a patch comes or goes."""
-    letter = PatchFile(base, PATCHES / base / COVER_LETTER)
-    patches = [patch for patch in ALL if patch.base == base]
+    letter = PatchFile(base, PATCHES / base / topic / COVER_LETTER)
+    patches = [patch for patch in ALL if (patch.base, patch.topic) == (base, topic)]
     assert letter.subject.startswith(f"[PATCH 0/{len(patches)}] ")
     subjects = [patch.subject.removeprefix("[PATCH] ") for patch in patches]
     text = letter.path.read_text()

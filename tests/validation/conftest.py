@@ -19,6 +19,7 @@ sys.path[:0] = [str(TESTS / "lab"), str(TESTS / "kernel"), str(HERE)]
 from labtools import ROOT, Lab, opened  # noqa: E402
 from proving import RESULTS, Order, Proving  # noqa: E402
 
+from lpar_lab.kernel import series  # noqa: E402
 from lpar_lab.kernel.source import BASES  # noqa: E402
 
 OPTIONS = (
@@ -103,8 +104,9 @@ def inputs(config: pytest.Config) -> str:
     """A digest of what a test's outcome depends on."""
     digest = hashlib.sha256()
     base = config.getoption("--base")
-    files = [*(ROOT / "kernel-patches" / base).iterdir(), *(ROOT / "kernel-patches/configs").iterdir()]
-    files += (ROOT / "kernel-patches/experiments").glob("*/*.patch")
+    patches = ROOT / "kernel-patches"
+    files = [patches / base / series.LISTING, *(patches / "configs").iterdir()]
+    files += [*(patches / base).glob("**/*.patch"), *(patches / series.EXPERIMENTS).glob("*/*.patch")]
     files += [*HERE.glob("*.py"), *HERE.glob("guest/*.py"), *(TESTS / "kernel").glob("workshop.py")]
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

@@ -10,6 +10,7 @@ from clock_harness import build, measure, sources
 from clock_harness.measure import Counter, Harness
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import preflight, process
+from lpar_lab.kernel import series
 
 pytestmark = pytest.mark.skipif(
     any(preflight.find(need) is None for need in build.NEEDS), reason="no C compiler"
@@ -35,7 +36,7 @@ ALGORITHMS = (*measure.SHARED, *measure.PERCPU)
 
 @pytest.fixture(scope="module")
 def code(root: Path) -> dict[str, str]:
-    return sources.kernel_code(sources.drafts(root / "kernel-patches"))
+    return sources.kernel_code(series.load(root / "kernel-patches", "6.12", series.PATCHED))
 
 
 @pytest.fixture(scope="module")

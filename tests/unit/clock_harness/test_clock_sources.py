@@ -6,6 +6,7 @@ import pytest
 
 from clock_harness import sources
 from hotplug_timer.errors import ExitCode, ToolError
+from lpar_lab.kernel import series
 from lpar_lab.kernel.series import Patch
 
 CREATES = """\
@@ -72,7 +73,7 @@ def test_a_changed_file_is_not_taken_for_a_created_one() -> None:
 
 
 def test_the_series_holds_what_the_harness_compiles(root: Path) -> None:
-    code = sources.kernel_code(sources.drafts(root / "kernel-patches"))
+    code = sources.kernel_code(series.load(root / "kernel-patches", "6.12", series.PATCHED))
     assert "u32 combined_counter_read(" in code[sources.HELPER]
     assert "struct combined_counter {" in code[sources.HELPER_HEADER]
     assert "u64 pvclock_advance(" in code[sources.PVCLOCK]

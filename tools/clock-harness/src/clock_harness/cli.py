@@ -11,6 +11,7 @@ from pathlib import Path
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import scratch
 from lpar_lab.entry import Parser, guarded
+from lpar_lab.kernel import series, source
 from lpar_lab.paths import Paths
 from lpar_lab.ui import Progress, Say, out
 
@@ -19,6 +20,7 @@ from .measure import Counter, Harness
 
 LATENCIES_NS = (500, 1000, 5000)
 """Reads of an HPET and of an ACPI PM timer take from half a microsecond to a few."""
+DEFAULT_BASE = "6.12"
 CHECK_BITS = 24
 """A counter of few bits wraps often: one of 24 every 17 ms."""
 
@@ -67,6 +69,12 @@ def _add_measuring(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--ms", type=positive, default=500, help="length of a run (default: 500)")
     command.add_argument("--rounds", type=positive, default=5, help="medians of so many (default: 5)")
+    command.add_argument(
+        "--base",
+        choices=source.BASES,
+        default=DEFAULT_BASE,
+        help=f"whose patches to take (default: {DEFAULT_BASE})",
+    )
     command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
 
 
@@ -106,7 +114,7 @@ def _harness(arguments: argparse.Namespace, paths: Paths) -> Iterator[Harness]:
             "give fewer --threads or more --cpus",
             ExitCode.USAGE,
         )
-    patches = sources.drafts(paths.patches)
+    patches = series.load(paths.patches, arguments.base, series.PATCHED)
     with scratch.folder(paths.scratch, "clock-harness") as folder:
         program = build.build(sources.kernel_code(patches), folder)
         yield Harness(program, cpus, arguments.ms)

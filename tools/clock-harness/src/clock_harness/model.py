@@ -15,6 +15,7 @@ NEEDS = (preflight.Need("spin", "spin"), preflight.Need("gcc", "gcc"))
 ORDER = "result>=before"
 BOUND = "<="
 FRESH = ">=mine"
+OWN = "result==mine"
 
 _ERRORS = re.compile(r"errors: (\d+)")
 _VIOLATED = re.compile(r"assertion violated \((.*)\) \(at depth")
@@ -55,6 +56,8 @@ QUICK = (
     Claim("pvclock-upstream: order, 2 CPUs", "percpu.pml", ("PVCLOCK", "CPUS=2", "CALLS=3")),
     Claim("pvclock: order, freshness, bound, 2 CPUs", "percpu.pml", ("ADVANCE", "CPUS=2", "CALLS=3")),
     Claim("pvclock: order, freshness, bound, 3 CPUs", "percpu.pml", ("ADVANCE", "CPUS=3", "CALLS=1")),
+    Claim("pvclock: alone, its own time", "percpu.pml", ("ADVANCE", "CPUS=1", "CALLS=4", "ALONE")),
+    Claim("pvclock: with others, also theirs", "percpu.pml", ("ADVANCE", "CPUS=2", "ALONE"), OWN),
 )
 LONG = (
     Claim("combined: order and bound, 3 CPUs", "shared.pml", ("COMBINED", "CPUS=3", "CALLS=1")),

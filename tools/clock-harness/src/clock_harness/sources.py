@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
-from lpar_lab.kernel import series
 from lpar_lab.kernel.series import Patch
-
-DRAFTS = "drafts/clocks"
-"""Where the clock patches are, below kernel-patches."""
 
 HELPER = "kernel/time/combined_counter.c"
 HELPER_HEADER = "include/linux/combined_counter.h"
@@ -19,11 +14,6 @@ PVCLOCK = "arch/x86/kernel/pvclock_advance.h"
 FILES = (HELPER, HELPER_HEADER, PVCLOCK)
 
 _DIFF = re.compile(r"^diff --git a/(\S+) b/\S+\n(.*?)(?=^diff --git |^-- $|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def drafts(patches: Path) -> list[Patch]:
-    """Return the clock patches, from the folder of all patches."""
-    return series.load(patches, DRAFTS, series.PATCHED)
 
 
 def kernel_code(patches: Sequence[Patch]) -> dict[str, str]:

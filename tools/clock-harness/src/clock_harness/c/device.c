@@ -3,7 +3,7 @@
 
 #include <time.h>
 #include <linux/processor.h>
-#include <linux/sched/clock.h>
+#include <linux/timex.h>
 
 struct device device = { .latency_ns = 1000, .serial = true, .mask = UINT32_MAX };
 
@@ -51,11 +51,6 @@ u64 device_now(void)
 {
 	return ns_of(cycles());
 }
-
-u64 sched_clock(void)
-{
-	return ns_of(__rdtsc());
-}
 #else
 static u64 start_ns;
 
@@ -69,7 +64,7 @@ u64 device_now(void)
 	return monotonic_ns() - start_ns;
 }
 
-u64 sched_clock(void)
+cycles_t get_cycles(void)
 {
 	return device_now();
 }

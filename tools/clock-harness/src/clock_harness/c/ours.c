@@ -10,6 +10,8 @@
 
 static struct combined_counter counter = { .read = device_read };
 static atomic64_t last_value __cacheline_aligned = ATOMIC64_INIT(0);
+/* What this thread, as a vCPU, has published last. */
+static __thread u64 published;
 
 u64 read_combined(void)
 {
@@ -20,5 +22,5 @@ u64 read_pvclock(void)
 {
 	u64 last = raw_atomic64_read(&last_value);
 
-	return pvclock_advance(&last_value, last, device_cycles());
+	return pvclock_advance(&last_value, &published, last, device_cycles());
 }

@@ -14,6 +14,7 @@
  *	order	a call returns nothing earlier than what any call had returned when it started
  *	fresh	what a call returns is at most FRESH earlier than what it has read itself
  *	bound	a call tries at most BOUND times to publish
+ *	alone	a CPU that has no other returns what it has read itself, with ALONE
  */
 #ifndef CPUS
 #define CPUS 3
@@ -47,7 +48,7 @@ inline publish() {
 	d_step {
 		tries++;
 		if
-		:: last_value == last -> last_value = mine; published = true
+		:: last_value == last -> last_value = mine; own = mine; published = true
 		:: else -> last = last_value
 		fi
 	};
@@ -99,18 +100,20 @@ inline read_counter() {
 inline read_counter() {
 	before = latest;
 	last = last_value;
+	taken = (last != own);
 	sample(mine);
 	do
-	:: give_up_if(mine <= last);
+	:: give_up_if(mine <= last || (taken && mine - last <= FRESH));
 	   publish();
-	   give_up_if(mine <= last || mine - last <= FRESH)
+	   taken = true
 	od
 }
 #endif
 
 active [CPUS] proctype cpu() {
 	byte skew, last, mine, result, before, tries;
-	bool published;
+	byte own = 0;	/* what this CPU has published last */
+	bool published, taken;
 	byte calls = 0;
 
 	if
@@ -128,9 +131,13 @@ returned:	skip;
 #ifndef NO_FRESH
 			assert(result + FRESH >= mine);
 #endif
+#ifdef ALONE
+			assert(result == mine);
+#endif
 			latest = (result > latest -> result : latest);
 			calls++;
-			last = 0; mine = 0; result = 0; before = 0; tries = 0; published = false
+			last = 0; mine = 0; result = 0; before = 0; tries = 0; published = false;
+			taken = false
 		}
 	:: else -> break
 	od
