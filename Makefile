@@ -1,4 +1,4 @@
-# Every target is one line that calls a tool; `make` alone lists them.
+# Every target is a line or two that call a tool; `make` alone lists them.
 PYTEST = .venv/bin/python -m pytest
 
 help:        ## list the targets
@@ -6,7 +6,8 @@ help:        ## list the targets
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
 test: setup-tests  ## all tests: unit, pages in a browser, kernel builds, guests in QEMU
-	$(PYTEST)
+	$(PYTEST) -n 2 -m "not kernel and not lab"
+	$(PYTEST) -m "kernel or lab"
 test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
 	$(PYTEST) -n 2 -m "not browser and not kernel and not lab"
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
