@@ -52,7 +52,12 @@ class PatchFile:
     @property
     def touched(self) -> list[str]:
         """The files that exist with the patch applied and differ because of it."""
-        return re.findall(r"^\+\+\+ b/(\S+)$", self.path.read_text(), re.MULTILINE)
+        return touched_by(self.path.read_text())
+
+
+def touched_by(patch: str) -> list[str]:
+    """The files that exist with a patch applied and differ because of it."""
+    return re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE)
 
 
 def bases() -> list[str]:

@@ -67,8 +67,7 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
     """Bisection may stop at any patch. W=1 and sparse may say what they said of the stock file, no more."""
     assert shutil.which("sparse"), "sparse is not installed; run tools/setup/setup.sh"
     shop = shops[patch.base]
-    with shop.at(0):
-        before = shop.compile([file for file in patch.touched if (shop.tree / file).exists()])
+    before = shop.stock()
     with shop.at(patchfiles.listed(patch.base).index(patch.name) + 1):
         after = shop.compile(patch.touched)
     assert not after - before
@@ -84,8 +83,7 @@ def test_experiment_applies_and_compiles_without_a_new_warning(
     patches = [PatchFile(base, patch.path) for patch in shop.patches]
     touched = sorted({file for patch in patches for file in patch.touched})
     assert [shop.checkpatch(patch.path) for patch in patches] == [""] * len(patches)
-    with shop.at(0):
-        before = shop.compile([file for file in touched if (shop.tree / file).exists()])
+    before = shop.stock()
     with shop.at(len(patches)):
         assert [f"[PATCH] {subject}" for subject in shop.subjects()] == [patch.subject for patch in patches]
         after = shop.compile(touched)

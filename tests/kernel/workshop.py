@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from patchfiles import touched_by
+
 from lpar_lab import lock, scratch
 from lpar_lab.arch import PPC64LE, X86_64, Arch
 from lpar_lab.kernel import build, series, source, tree
@@ -134,6 +136,7 @@ class Workshop:
     paths: Paths
     folder: Path
     configured: dict[Configuration, Path] = field(default_factory=dict)
+    _stock: set[Finding] | None = None
 
     @property
     def tree(self) -> Path:
@@ -141,7 +144,7 @@ class Workshop:
 
     def of(self, variant: str) -> "Workshop":
         """The same workshop, with the patches of another variant."""
-        return replace(self, patches=series.load(self.paths.patches, self.source.base, variant))
+        return replace(self, patches=series.load(self.paths.patches, self.source.base, variant), _stock=None)
 
     @contextmanager
     def at(self, count: int) -> Iterator[None]:
@@ -159,6 +162,17 @@ class Workshop:
         """Run the tree's own checkpatch.pl; empty when it has nothing to say."""
         code, output = run([*CHECKPATCH, patch], self.tree)
         return output.strip() or (f"exit code {code}" if code else "")
+
+    def stock(self) -> set[Finding]:
+        """What is said about the stock files that the patches touch; compiled once, for all of them.
+
+        Going back to the stock tree for each patch would take longer than compiling what it touches.
+        """
+        if self._stock is None:
+            touched = {file for patch in self.patches for file in touched_by(patch.content.decode())}
+            with self.at(0):
+                self._stock = self.compile([file for file in sorted(touched) if (self.tree / file).exists()])
+        return self._stock
 
     def compile(self, files: Sequence[str]) -> set[Finding]:
         """Compile source files as the tree has them, with W=1 and sparse; return what is said about `files`.

@@ -59,17 +59,23 @@ def prepare(folder: Path, patches: Sequence[Patch], base: str) -> None:
 
     Raises ToolError (INPUT) that names the patch when one does not apply; the tree is then at `base`.
     """
-    tag = tag_of(patches)
     _abort_am(folder)
-    if _git(folder, "rev-parse", "-q", "--verify", f"refs/tags/{tag}").returncode != 0:
-        _switch(folder, BASE)
-        _apply(folder, patches, base)
-        _must(folder, "tag", tag)
-    _switch(folder, tag)
+    applied = _longest_applied(folder, patches)
+    _switch(folder, tag_of(patches[:applied]))
+    if applied < len(patches):
+        _apply(folder, patches, applied, base)
+        _must(folder, "tag", tag_of(patches))
 
 
-def _apply(folder: Path, patches: Sequence[Patch], base: str) -> None:
-    for number, patch in enumerate(patches, start=1):
+def _longest_applied(folder: Path, patches: Sequence[Patch]) -> int:
+    """How many of the first patches have been applied before: a tag holds the tree with them."""
+    tags = set(_git(folder, "tag").output.split())
+    return next((count for count in range(len(patches), 0, -1) if tag_of(patches[:count]) in tags), 0)
+
+
+def _apply(folder: Path, patches: Sequence[Patch], applied: int, base: str) -> None:
+    """Apply what comes after the first `applied` patches, which the tree has."""
+    for number, patch in enumerate(patches[applied:], start=applied + 1):
         result = _git(folder, "am", "-q", str(patch.path))
         if result.returncode == 0:
             continue
