@@ -26,7 +26,7 @@ OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
     *("--kasan", "--switches", "--every", "--minutes"),
     *("--iterations", "--stock-modes", "--patched-modes", "--bare", "--one-thread"),
-    *("--append", "--chunk"),
+    *("--append", "--chunk", "--boots", "--calls"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -76,6 +76,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="test_speed, with --bare: the guest's CPUs take turns on one thread of the emulator, so that one"
         " which waits gives way to the others at once",
+    )
+    group.addoption("--boots", type=int, default=5, help="test_clock_costs: boots of each kernel (5)")
+    group.addoption(
+        "--calls",
+        type=int,
+        default=20_000_000,
+        help="test_clock_order: calls for each clocksource (20000000)",
     )
     group.addoption("--chunk", type=int, help="test_speed: CPUs of a chunk (what the patched kernel has)")
     group.addoption(

@@ -116,3 +116,8 @@ def problems(log: str, table: Sequence[Allowed] = ALLOWED) -> list[str]:
 def went_one_by_one(log: str) -> list[str]:
     """What the kernel says when it could not take CPUs down together."""
     return [console.plain(line) for line in log.splitlines() if "one by one because of" in line]
+
+
+def races_in(report: Report, places: str) -> bool:
+    """Whether a report is a data race that KCSAN has found in one of these functions or files (a pattern)."""
+    return "KCSAN: " in report.head and bool(re.search(places, report.text))

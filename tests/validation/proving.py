@@ -4,6 +4,7 @@ import json
 import queue
 import shutil
 import subprocess
+import sys
 import threading
 import time
 import zipapp
@@ -24,6 +25,8 @@ RESULTS = ROOT / "results/validation"
 ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
 BOOT_S = 5400.0
 """Kernel and base disk may have to be built first."""
+CLOCK_CHECK = "clock-check.pyz"
+"""The bundle of clock-check among a guest's files."""
 LOUD = "loglevel=8 log_buf_len=8M"
 """The console is the record that survives a crash, so it gets everything the kernel logs."""
 
@@ -126,6 +129,14 @@ class Proving:
     def image(self) -> bytes:
         """The kernel that was ordered, as it is booted."""
         return Path(json.loads(self._kernel().read_text())["image"]).read_bytes()
+
+    def clock_check(self) -> bytes:
+        """clock-check for the guest, in one file."""
+        target = self.results / CLOCK_CHECK
+        program = Path(sys.executable).with_name("clock-check")
+        words: list[str | Path] = [program, "bundle", self.order.arch, "-o", target]
+        subprocess.run(words, check=True, capture_output=True)
+        return target.read_bytes()
 
     def _archive(self) -> bytes:
         target = self.results / "guest.pyz"
