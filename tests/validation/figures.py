@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Put the kept runs of test_speed into docs/kernel-validation.md, or take one more into docs/data/speed.
+"""Put the kept runs into docs/kernel-validation.md, or take one more into docs/data.
 
-Beside them it writes their timings as hotplug-timer predict reads them, a CSV per base and architecture.
+Those of test_speed are in docs/data/speed, and beside them their timings as hotplug-timer predict reads
+them, a CSV per base and architecture. Those of test_clock_costs are in docs/data/clocks.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import clockcosts
 import gains
 import timings
 
@@ -18,16 +21,18 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = ROOT / "docs/data/speed"
 PAGE = ROOT / "docs/kernel-validation.md"
 BEGIN = "<!-- figures of docs/data/speed; written by tests/validation/figures.py -->\n"
+CLOCKS = ROOT / "docs/data/clocks"
+CLOCKS_BEGIN = "<!-- figures of docs/data/clocks; written by tests/validation/figures.py -->\n"
 END = "<!-- end of figures -->\n"
 
 
-def page_with(text: str, table: str) -> str:
-    """The page with the table between its marks."""
-    head, _, rest = text.partition(BEGIN)
+def page_with(text: str, table: str, begin: str = BEGIN) -> str:
+    """The page with the table between its marks, the first of which is `begin`."""
+    head, _, rest = text.partition(begin)
     _, _, tail = rest.partition(END)
     if not tail and END not in rest:
         raise ValueError(f"{PAGE.name} has no marks for the figures")
-    return f"{head}{BEGIN}\n{table}\n{END}{tail}"
+    return f"{head}{begin}\n{table}\n{END}{tail}"
 
 
 def fresh() -> str:
@@ -36,7 +41,9 @@ def fresh() -> str:
     for path in sorted(KEPT.glob("*.json")):
         runs.setdefault(base_of(path), []).append(gains.load(path))
     tables = [f"**Base {base}**\n\n{gains.table(kept)}" for base, kept in runs.items()]
-    return page_with(PAGE.read_text("utf-8"), "\n".join(tables))
+    page = page_with(PAGE.read_text("utf-8"), "\n".join(tables))
+    clocks = [clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))]
+    return page_with(page, clockcosts.table(clocks), CLOCKS_BEGIN)
 
 
 def base_of(path: Path) -> str:
@@ -50,7 +57,21 @@ def place(run: gains.Run) -> str:
 
 
 def keep(run: Path, base: str) -> Path:
-    """Take a run's speed.json into the kept ones, in place of what they have of the same."""
+    """Take a run into the kept ones, in place of what they have of the same."""
+    return keep_clocks(run) if "costs" in json.loads(run.read_text("utf-8")) else keep_speed(run, base)
+
+
+def keep_clocks(run: Path) -> Path:
+    """The same of a clocks.json."""
+    loaded = clockcosts.load(run)
+    CLOCKS.mkdir(parents=True, exist_ok=True)
+    target = CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json"
+    clockcosts.save(loaded, target)
+    return target
+
+
+def keep_speed(run: Path, base: str) -> Path:
+    """The same of a speed.json."""
     loaded = gains.load(run)
     KEPT.mkdir(parents=True, exist_ok=True)
     target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
@@ -72,8 +93,8 @@ def exports() -> dict[Path, str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Keep, then write; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", nargs="?", type=Path, help="speed.json of a run of test_speed, to be kept")
-    parser.add_argument("--base", default="6.12", help="the base it is of (6.12)")
+    parser.add_argument("run", nargs="?", type=Path, help="speed.json or clocks.json of a run, to be kept")
+    parser.add_argument("--base", default="6.12", help="the base that a speed.json is of (6.12)")
     options = parser.parse_args(argv)
     try:
         if options.run:

@@ -313,3 +313,53 @@ def torture_problems(log: str, operations: int) -> list[str]:
     if min(last["came"], last["gone"]) < operations:
         found.append(f"{last['gone']} CPUs off and {last['came']} on, not {operations}")
     return found
+
+
+# --- the kernel's selftests of timers -----------------------------------------------------------------
+
+SKIPPED = 4
+"""kselftest's exit code for a test that was skipped."""
+
+
+def timers_problems(stock: Sequence[Record], patched: Sequence[Record]) -> list[str]:
+    """What ends in another way than on the stock kernel, and is not better for it."""
+    found = []
+    before = {_timer(record): record for record in of_kind(stock, "timers")}
+    after = {_timer(record): record for record in of_kind(patched, "timers")}
+    if not before or before.keys() != after.keys():
+        found.append("stock and patched did not run the same programs")
+    if not any(record["code"] == 0 for record in before.values()):
+        found.append("nothing passes on the stock kernel, so there is nothing to compare with")
+    for key in before.keys() & after.keys():
+        title = " with ".join(key)
+        new = sorted(set(after[key]["failed"]) - set(before[key]["failed"]))
+        if new:
+            found.append(f"{title}: failed, which the stock kernel does not: {'; '.join(new)}")
+        elif before[key]["code"] == 0 != after[key]["code"]:
+            found.append(f"{title}: {_ending(after[key])}, which the stock kernel does not")
+    return found
+
+
+def timers_table(stock: Sequence[Record], patched: Sequence[Record]) -> list[str]:
+    """A line in Markdown for each program and clocksource."""
+    after = {_timer(record): record for record in of_kind(patched, "timers")}
+    lines = ["| program | clocksource | stock | patched |", "|---|---|---|---|"]
+    for record in of_kind(stock, "timers"):
+        cells = [*_timer(record), _ending(record), _ending(after.get(_timer(record)))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _timer(record: Record) -> tuple[str, str]:
+    return record["program"], record["clocksource"]
+
+
+def _ending(record: Record | None) -> str:
+    if record is None:
+        return "did not run"
+    if record["code"] is None:
+        return "took too long"
+    if record["code"] == SKIPPED:
+        return "skipped"
+    failed = f" ({len(record['failed'])} parts)" if record["failed"] else ""
+    return f"ended with {record['code']}{failed}" if record["code"] else "passed"
