@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from labtools import Lab
@@ -53,6 +56,18 @@ def memory(cpus: int, extra: int = 0) -> int:
     return -(-(1024 + PER_CPU_MB * cpus + extra) // qemu.MEMORY_STEP) * qemu.MEMORY_STEP
 
 
+@dataclass(frozen=True)
+class Guest:
+    """The emulator, and a process that writes what the guest's console gets, and ends with the emulator."""
+
+    emulator: subprocess.Popen[bytes]
+    output: subprocess.Popen[str]
+
+    def aborted(self) -> bool:
+        """Whether the emulator gave up by itself, as it may at boot with several vCPUs (docs/lpar-lab.md)."""
+        return self.emulator.poll() == -signal.SIGABRT
+
+
 @contextmanager
 def machine(
     lab: Lab,
@@ -64,14 +79,14 @@ def machine(
     extra: str,
     extra_mb: int = 0,
     one_thread: bool = False,
-) -> Iterator[subprocess.Popen[str]]:
-    """Boot `kernel` (its artifact.json); give a process that writes what its console gets.
+) -> Iterator[Guest]:
+    """Boot `kernel` (its artifact.json).
 
     `shape` is cores and threads of each. `script` is what to run: name and options. `files` are what
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
     kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
     guest's CPUs take turns on one thread of the emulator.
-    The process ends with the guest, and the guest with this context.
+    The guest ends with this context.
     """
     facts = json.loads(kernel.read_text())
     architecture = arch.by_name(facts["arch"])
@@ -109,8 +124,10 @@ def machine(
             errors="replace",
         ) as output,
     ):
+        # Somebody has to ask how it ended, or it seems to run for ever.
+        threading.Thread(target=emulator.wait, daemon=True).start()
         try:
-            yield output
+            yield Guest(emulator, output)
         finally:
             emulator.kill()
             output.kill()

@@ -23,6 +23,8 @@ Say = Callable[[str], None]
 SCRIPTS = Path(__file__).with_name("guest")
 RESULTS = ROOT / "results/validation"
 ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
+TRIES = 4
+"""How often a bare guest is started whose emulator aborts at boot."""
 BOOT_S = 5400.0
 """Kernel and base disk may have to be built first."""
 CLOCK_CHECK = "clock-check.pyz"
@@ -171,25 +173,32 @@ class Proving:
         For hundreds of CPUs: see bare.py, also for `one_thread`. `files` are for the script; `memory` as with
         boot().
         """
-        order = self.order
-        self.lab.must("build-rootfs", "--arch", order.arch, timeout=BOOT_S)
-        with bare.machine(
-            self.lab,
-            self._kernel(),
-            (order.cores, order.threads),
-            (name, *options),
-            files={bare.ARCHIVE: self._archive(), **(files or {})},
-            extra=f"{LOUD} {append}".strip(),
-            extra_mb=memory,
-            one_thread=one_thread,
-        ) as console:
-            lines: list[str] = []
-            for line in self._heard("console", console, silence):
-                lines.append(line)
-                if line.startswith(bare.ENDED):
+        self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
+        every = {bare.ARCHIVE: self._archive(), **(files or {})}
+        for _ in range(TRIES):
+            with bare.machine(
+                self.lab,
+                self._kernel(),
+                (self.order.cores, self.order.threads),
+                (name, *options),
+                files=every,
+                extra=f"{LOUD} {append}".strip(),
+                extra_mb=memory,
+                one_thread=one_thread,
+            ) as guest:
+                lines = list(self._until_ended(guest.output, silence))
+                if read_records(lines) or not guest.aborted():
                     break
+                self.say("  QEMU has aborted before the guest said anything; once more")
         assert lines and lines[-1] == f"{bare.ENDED}0", "\n".join(["the console ends with:", *lines[-40:]])
         return read_records(lines)
+
+    def _until_ended(self, output: subprocess.Popen[str], silence: float) -> Iterator[str]:
+        """What a bare guest's console gets, up to the end of its script."""
+        for line in self._heard("console", output, silence):
+            yield line
+            if line.startswith(bare.ENDED):
+                return
 
     def _kernel(self) -> Path:
         """Build the kernel that was ordered, or find it; its artifact.json."""
