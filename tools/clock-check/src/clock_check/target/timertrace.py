@@ -30,7 +30,8 @@ EVENT = re.compile(
 )
 FIELD = re.compile(r"(\w+)=(-?\d{1,20})\b", re.ASCII)
 DEVICE = re.compile(
-    r"^Per CPU device: (?P<cpu>\d{1,9})\nClock Event Device: (?P<name>.+)\n max_delta_ns:\s+(?P<max>\d{1,20})\n"
+    r"^Per CPU device: (?P<cpu>\d{1,9})\nClock Event Device: (?P<name>.+)\n"
+    r" max_delta_ns:\s+(?P<max>\d{1,20})\n"
     r" min_delta_ns:.*\n mult:\s+(?P<mult>\d{1,10})\n shift:\s+(?P<shift>\d{1,2})\n"
     r"(?: .*\n)*? set_next_event:\s*(?P<function>\S+)$",
     re.MULTILINE | re.ASCII,
