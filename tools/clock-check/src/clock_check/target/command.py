@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clock_check import __version__
-from clock_check.target import audit, clocksource, cpufreq, measure, probe
+from clock_check.target import audit, clocksource, cpufreq, early, measure, probe
 from clock_check.target.audit import Audit
 from clock_check.target.cpus import default_threads, usable_cpus
 from clock_check.target.facts import read_facts
@@ -20,6 +20,7 @@ from clock_check.target.measure import PATHS, Measurement, Watching
 from clock_check.target.measured import read_measured
 from clock_check.target.probe import Probe, StoppedError, stopped
 from clock_check.target.session import PROGRAM, Plan, Session
+from clock_check.target.steering import MOST_PPM
 from hotplug_timer.errors import ExitCode, ToolError
 from hotplug_timer.target.command import add_host_arguments, add_sysroot, guarded
 from hotplug_timer.target.cpulist import format_cpulist, parse_cpulist
@@ -96,6 +97,21 @@ examples:
   clock-check pstates --seconds 10 --reference /dev/ptp0
   clock-check pstates --output pstates.jsonl
 """
+EARLY_DESCRIPTION = """\
+Let the system clock run fast and slow as NTP does, by adjtimex, and look whether timers still fire when they
+should: a sleep is programmed as so many ticks of the CPU's timer, and those have to be what it takes at the
+rate the clock has then. Counts the timer interrupts of each sleep as well, and how early and late they are.
+"""
+EARLY_EPILOG = """\
+examples:
+  clock-check early
+  clock-check early --ppm=-500,-100,0,100,500 --sleeps 0.01,1,10,30 --cpu 8
+  clock-check early --json > patched.json
+
+The system clock is off by up to 0.5 ms for each second of this. Its rate, and what it has gained, are put
+back by a process of its own, also if this one is killed. --most-ppm 1 is what is wanted: the exit code is 5
+beyond. What rounding to a tick and to a nanosecond explains is no error.
+"""
 SELFTEST_DESCRIPTION = """\
 Check the checks on this machine: clocks that are made wrong on purpose have to be found wrong, and the
 machine's own has to be found right. Takes some seconds.
@@ -141,6 +157,15 @@ def add_target_commands(commands: Commands, provider: Provider) -> None:
         add_arguments(parser)
         _add_common(parser, iterations)
         parser.set_defaults(handler=_handler(plan, provider))
+    parser = add_subcommand(
+        commands,
+        "early",
+        summary="whether timers follow a steered clock",
+        description=EARLY_DESCRIPTION,
+        examples=EARLY_EPILOG,
+    )
+    _add_early(parser)
+    parser.set_defaults(handler=_early)
     parser = add_subcommand(
         commands,
         "selftest",
@@ -241,6 +266,38 @@ def _add_drift(parser: argparse.ArgumentParser) -> None:
         metavar="PPM",
         help="a clock that departs by more is wrong; what is within is no jump (default: %(default)s)",
     )
+
+
+def _add_early(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ppm",
+        type=_ppms,
+        default=(-500.0, 0.0, 500.0),
+        metavar="LIST",
+        help="steer the clock by so many parts per million, one after the other (default: -500,0,500)",
+    )
+    parser.add_argument(
+        "--sleeps",
+        type=_lengths,
+        default=(0.01, 0.1, 1.0, 10.0, 30.0),
+        metavar="LIST",
+        help="seconds to sleep, one after the other at each rate (default: 0.01,0.1,1,10,30)",
+    )
+    parser.add_argument(
+        "--cpu", type=_count, metavar="N", help="sleep on this one (default: the last that is online)"
+    )
+    parser.add_argument(
+        "--most-ppm",
+        type=_seconds,
+        default=1.0,
+        metavar="PPM",
+        help="what is programmed is wrong beyond (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="also when NTP keeps the clock, which then disturbs both"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on one line")
+    add_sysroot(parser)
 
 
 def _add_audit(parser: argparse.ArgumentParser) -> None:
@@ -372,6 +429,14 @@ def _selftest_handler(provider: Provider) -> Callable[[argparse.Namespace], None
     return handle
 
 
+def _early(arguments: argparse.Namespace) -> None:
+    fs = Sysfs(arguments.sysroot)
+    cpu = usable_cpus(fs, None if arguments.cpu is None else str(arguments.cpu))[-1]
+    plan = early.Plan(cpu, arguments.ppm, arguments.sleeps, arguments.most_ppm, arguments.force)
+    with contextlib.closing(StopRequest()) as stop:
+        early.check(fs, plan, stop, as_json=arguments.json)
+
+
 def _audit(arguments: argparse.Namespace) -> None:
     measured = read_measured(arguments.measured)
     facts = read_facts(Sysfs(arguments.sysroot), arguments.boot_method, arguments.emulated)
@@ -476,6 +541,22 @@ def _numbers(text: str) -> tuple[int, ...]:
     if not numbers or numbers[0] < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers of threads, such as 1-4,8")
     return numbers
+
+
+def _ppms(text: str) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(word) for word in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(abs(number) <= MOST_PPM for number in numbers):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no list of numbers from -500 to 500, such as -500,0,37"
+        )
+    return numbers
+
+
+def _lengths(text: str) -> tuple[float, ...]:
+    return tuple(_seconds(word) for word in text.split(","))
 
 
 def _settle(text: str) -> float:
