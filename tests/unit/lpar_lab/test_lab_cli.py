@@ -11,7 +11,10 @@ from lpar_lab import cli, signals
 from lpar_lab.guest import lifecycle, state
 from lpar_lab.paths import Paths, find_project
 
-COMMANDS = ["build-kernel", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory", "demo"]
+COMMANDS = [
+    *("build-kernel", "package", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory"),
+    "demo",
+]
 PATHS_FROM_ENVIRONMENT = Paths.from_environment
 
 
