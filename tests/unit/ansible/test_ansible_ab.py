@@ -48,7 +48,9 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
 
     assert result.code == 0, result.output
     order = ["stock", "patched", "patched", "stock"]
-    assert loads(host) == [f"--command-line={DEFAULT_CMDLINE} smt_ab.variant={name}" for name in order]
+    assert loads(host) == [
+        f"--command-line={DEFAULT_CMDLINE} panic=10 smt_ab.variant={name}" for name in order
+    ]
     files = sorted((host.results / "raw/fake").iterdir())
     assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(order, start=1)]
     runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
