@@ -1,8 +1,8 @@
 """Add a boot entry of a kernel under test, boot it one time or by default, or remove it; answer in JSON.
 
 Never moves the default as a side effect: what it was before and after is compared. Two kinds of boot loader
-configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls", entries
-that grubby writes, as the RHEL family has it.
+configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls",
+entries that grubby writes, as the RHEL family has it.
 
 Runs on the host, on its own Python (3.9 or newer), fed through standard input.
 """
@@ -87,11 +87,13 @@ class Loader:
         config = self.config()
         if layers or (kind in READ_ONLY_TO_GRUB and "env_block" not in config):
             raise LoaderError(
-                f"{where} is on {layers or kind}, where GRUB cannot clear what boots one time, and would boot it"
-                " again and again: use kexec, or put /boot on a plain partition"
+                f"{where} is on {layers or kind}, where GRUB cannot clear what boots one time, and would boot"
+                " it again and again: use kexec, or put /boot on a plain partition"
             )
         if "next_entry" not in config:
-            raise LoaderError(f"{where}/grub.cfg does not know next_entry: write it anew with {self.prefix}-mkconfig")
+            raise LoaderError(
+                f"{where}/grub.cfg does not know next_entry: write it anew with {self.prefix}-mkconfig"
+            )
 
     def config(self) -> str:
         """Return grub.cfg."""
@@ -99,7 +101,9 @@ class Loader:
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise LoaderError(f"{path} cannot be read ({error.strerror}): this host does not boot by GRUB") from error
+            raise LoaderError(
+                f"{path} cannot be read ({error.strerror}): this host does not boot by GRUB"
+            ) from error
 
     def arm(self) -> bool:
         """Boot the entry the next time, and only then."""
@@ -109,7 +113,9 @@ class Loader:
         self.tools.say(f"{self.prefix}-reboot", wanted)
         found = self.environment().get("next_entry")
         if found != wanted:
-            raise LoaderError(f"{self.prefix}-reboot reported success but next_entry is '{found}', not '{wanted}'")
+            raise LoaderError(
+                f"{self.prefix}-reboot reported success but next_entry is '{found}', not '{wanted}'"
+            )
         return True
 
     def disarm(self) -> bool:
@@ -159,7 +165,9 @@ class Custom(Loader):
         """Return the entry."""
         entry, probe = self.entry, f"{self.prefix}-probe"
         relative = f"{self.prefix}-mkrelpath"
-        words = [word for word in f"{entry.cmdline} {entry.words}".split() if not word.startswith("BOOT_IMAGE=")]
+        words = [
+            word for word in f"{entry.cmdline} {entry.words}".split() if not word.startswith("BOOT_IMAGE=")
+        ]
         if not all(WORD.match(word) for word in [*words, entry.image, entry.initrd or "-"]):
             raise LoaderError(f"a quote in the command line cannot go into a boot entry: {' '.join(words)}")
         uuid = self.tools.say(probe, "--target=fs_uuid", entry.image)
@@ -215,7 +223,9 @@ class Custom(Loader):
         if self.default() == wanted:
             return False
         if "saved_entry" not in self.config():
-            raise LoaderError(f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig")
+            raise LoaderError(
+                f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig"
+            )
         if wanted:
             self.tools.say(f"{self.prefix}-set-default", wanted)
         else:
@@ -331,9 +341,7 @@ def main() -> int:
     parser.add_argument("--sysroot", default="/", help="directory with boot/")
     options = parser.parse_args()
     wanted = options.loader
-    entry = Entry(
-        f"smt-ab-{options.release}", options.image, options.words, options.cmdline, options.initrd
-    )
+    entry = Entry(f"smt-ab-{options.release}", options.image, options.words, options.cmdline, options.initrd)
     try:
         tools = Tools(wanted["packages"])
         directory = Path(options.sysroot) / wanted["directory"].lstrip("/")

@@ -48,7 +48,7 @@ def set_level(cpu_dir: Path, level: str) -> None:
     control = cpu_dir / "smt" / "control"
     state = control.read_text(encoding="utf-8").strip() if control.exists() else NOT_IMPLEMENTED
     if state != NOT_IMPLEMENTED:
-        # Where the kernel knows of no second threads, there is nothing to switch, and the CPUs are checked anyway.
+        # Where no core has a second thread there is nothing to switch; the CPUs are checked all the same.
         if state in (level, NOT_SUPPORTED):
             return
         try:

@@ -19,6 +19,7 @@ parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--sysroot", type=Path, required=True)
 parser.add_argument("--boot-method", default="unknown")
 parser.add_argument("--emulated", action="store_true")
+parser.add_argument("--trace", action="append", default=[])
 options = parser.parse_args()
 
 root: Path = options.sysroot
@@ -106,6 +107,13 @@ for index in range(1, int(options.iterations) + 1):
                 "counter": None,
             }
         )
+for index, mode in enumerate(options.trace, start=1):
+    for operation in operations:
+        recording = options.output.with_suffix(f".{operation}.{mode}.dat")
+        recording.write_bytes(b"\x17\x08Dtracing")
+        trace = {"mode": mode, "file": recording.name, "seconds": 2.0, "lost_events": 0}
+        traced = {**records[-1], "operation": operation, "phase": "traced", "index": index, "seconds": None}
+        records.append({**traced, "trace": trace})
 outcome = "failed" if fault == "fails" else "complete"
 records.append({"record": "end", "run_id": run_id, "finished": now, "outcome": outcome, "smt_restored": True})
 with options.output.open("x") as stream:
