@@ -19,6 +19,7 @@ parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--sysroot", type=Path, required=True)
 parser.add_argument("--boot-method", default="unknown")
 parser.add_argument("--emulated", action="store_true")
+parser.add_argument("--via", default="auto")
 parser.add_argument("--trace", action="append", default=[])
 options = parser.parse_args()
 
@@ -79,7 +80,7 @@ records: list[dict[str, object]] = [
             "operation_timeouts_s": {},
             "prepare": None,
             "cleanup": None,
-            "via": "auto",
+            "via": options.via,
         },
     }
 ]
