@@ -28,6 +28,10 @@ menuentry 'smt-ab-{RELEASE}' --id 'smt-ab-{RELEASE}' {{
 FAMILIES = yaml.safe_load((ANSIBLE / "roles/boot_entry/vars/main.yml").read_text())["boot_entry_families"]
 
 
+PANIC = "Kernel panic - not syncing: x"
+ENDING = ["---[ end Kernel panic ]---", "Rebooting in 10 seconds.."]
+
+
 @pytest.fixture
 def debian(host: FakeHost) -> FakeHost:
     host.distribution("ID=debian\n", "grub")
