@@ -11,11 +11,14 @@ from fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayR
 ALL_PLAYBOOKS = [
     "ab.yml",
     "apply-now.yml",
+    "bisect.yml",
+    "deploy.yml",
     "preflight.yml",
     "rcu-variants.yml",
     "regress.yml",
     "rollback.yml",
     "time.yml",
+    "trace.yml",
 ]
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 

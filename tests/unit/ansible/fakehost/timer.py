@@ -1,5 +1,6 @@
 """Stands in for hotplug-timer.pyz: writes results that have its form.
 
+A file `seconds.json` says how long a switch takes on which kernel.
 A file `timer-fault` makes it fail, only the variant in `timer-fault-of` where there is one.
 """
 
@@ -42,6 +43,8 @@ for word in options.operations:
     single = word if word.startswith("smt=") or word.endswith((":off", ":on")) else None
     operations += [single] if single else [f"{word}:off", f"{word}:on"]
 
+slow = root / "seconds.json"
+seconds_of = json.loads(slow.read_text()) if slow.exists() else {}
 records: list[dict[str, object]] = [
     {
         "record": "run",
@@ -98,7 +101,11 @@ for index in range(1, int(options.iterations) + 1):
                 "path": "per-cpu",
                 "driver": "cpu-online",
                 "started": now,
-                "seconds": 0.5 if rcu.get("rcu_expedited") == "1" else 1.0,
+                "seconds": seconds_of[release]
+                if release in seconds_of
+                else 0.5
+                if rcu.get("rcu_expedited") == "1"
+                else 1.0,
                 "cpus_before": present if off else "0",
                 "cpus_after": "0" if off else present,
                 "cpus_expected": "0" if off else present,

@@ -36,6 +36,13 @@ def positive(text: str) -> int:
     return number
 
 
+def count(text: str) -> int:
+    """Read a whole number, 0 included."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """Read a positive number of seconds."""
     try:
@@ -146,6 +153,9 @@ def _add_build_kernel(commands: Any) -> None:
     _config_option(command)
     command.add_argument(
         "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
+    )
+    command.add_argument(
+        "--patches", type=count, metavar="N", help="only the first N patches of the series, default: all"
     )
     command.add_argument(
         "--print-artifact",
@@ -315,7 +325,8 @@ def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say
     """Build (or find) one variant with the architecture, base and fragments the arguments name."""
     wanted = arch.by_name(arguments.arch)
     from_source = source.obtain(arguments.base, paths, say)
-    job = build.plan(wanted, from_source, variant, arguments.config, paths)
+    upto = getattr(arguments, "patches", None)
+    job = build.plan(wanted, from_source, variant, arguments.config, paths, upto=upto)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
 
 
