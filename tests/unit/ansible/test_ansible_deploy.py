@@ -153,6 +153,14 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeHost, family
     host.distribution(text, prefix)
     host.write(f"boot/{prefix}/custom.cfg", "# of the operator\n")
     artifact = host.packed("patched", kind)
+    if family == "debian":
+        before = files_of(host)
+        result = deploy(host, artifact, "--check", "--diff", boot="once")
+        assert result.code == 0, result.output
+        assert {path for path, text in files_of(host).items() if before.get(path) != text} <= {
+            str(host.root / "commands.log"),
+            *(str(host.root / name) for name in ("grubenv.json", "entries.json")),
+        }
 
     result = deploy(host, artifact, boot="once")
 

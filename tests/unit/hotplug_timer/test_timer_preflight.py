@@ -95,8 +95,8 @@ def test_a_tree_without_anything_is_judged_and_not_a_traceback(tmp_path: Path) -
     json.dumps(asdict(facts))
     for purpose in PURPOSES:
         verdict, reasons = said(facts, purpose=purpose)
-        assert (verdict == NO_GO) == (purpose != "install")
-        assert ("the SMT level cannot be read" in reasons) == (purpose in SWITCHING)
+        assert verdict == NO_GO
+        assert "the SMT level cannot be read" in reasons
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,8 @@ def test_a_tree_without_anything_is_judged_and_not_a_traceback(tmp_path: Path) -
             ("ab",),
             "sign the images and set ab_kexec_file_load",
         ),
-        ("sys/devices/system/cpu/smt/control", "forceoff", SWITCHING, "its state is 'forceoff'"),
+        ("sys/devices/system/cpu/smt/control", "forceoff", PURPOSES, "its state is 'forceoff'"),
+        ("sys/devices/system/cpu/smt/control", "notsupported", SWITCHING, "its state is 'notsupported'"),
         ("proc/cmdline", "root=/dev/vda smt_ab.variant=a-1 quiet", PURPOSES, "that tried variant 'a-1'"),
         ("sys/kernel/rcu_expedited", "1", ("switch",), "somebody else holds it; write 0 to"),
         ("sys/kernel/rcu_normal", "1", ("switch",), "rcu_normal forbids"),

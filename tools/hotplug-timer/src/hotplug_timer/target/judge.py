@@ -22,6 +22,8 @@ PURPOSES = (SWITCH, TIME, AB, DEPLOY, INSTALL)
 BOOTS = (AB, DEPLOY, INSTALL)
 #: Below this a dump, an initial RAM disk or a kernel that somebody installs may find no room in /boot.
 BOOT_SPARE_BYTES = 64 << 20
+#: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
+NO_THREADS = "notsupported"
 #: How many groups of tasks a reason names.
 MOST_NAMED = 4
 
@@ -78,8 +80,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _timing(facts, plan)
     else:
         yield from _expediting(facts)
-    if plan.purpose not in (DEPLOY, INSTALL):
-        yield from _smt(facts)
+    yield from _smt(facts, plan)
 
 
 def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -161,13 +162,15 @@ def _expediting(facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
-def _smt(facts: Facts) -> Iterator[tuple[str, str]]:
+def _smt(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     smt = facts.smt
     if smt.interface is None:
         yield (
             "the SMT level cannot be read",
             "this needs a kernel with smt/control, or ppc64_cpu from powerpc-utils",
         )
+    elif smt.level == NO_THREADS and plan.purpose in (DEPLOY, INSTALL):
+        return
     elif not (smt.level in ("on", "off") or (smt.level or "").isdecimal()):
         yield (
             f"SMT cannot be switched here, its state is '{smt.level}'",
