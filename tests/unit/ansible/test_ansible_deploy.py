@@ -12,7 +12,7 @@ from test_ansible_ab import OWNER, assert_back, assert_fails, loads
 from test_ansible_operations import files_of, recap
 
 # Modules are started, each in a Python of its own.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 RELEASE = "6.12-patched"
 FOLDER = f"boot/smt-ab/{RELEASE}"

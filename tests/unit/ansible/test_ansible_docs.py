@@ -35,7 +35,7 @@ def test_the_page_has_every_playbook_that_it_is_about() -> None:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel, tmp_path: Path) -> None:
     """In their order, on one host."""
     given = ("ab_variants", "ab_results_dir", "ab_iterations")
