@@ -20,7 +20,7 @@ Ends with 8 (regression), 5 (a newest run failed), 9 (not enough history yet) or
 to its end. Needs ansible-playbook and hotplug-timer on PATH.
 
 Example:
-  ansible/regress.sh /srv/regress -i inventory/example.yml -e @vars.json
+  ansible/regress.sh /srv/regress -i inventory/example -e @vars.json
 USAGE
 }
 

@@ -80,16 +80,29 @@ class Lab:
         return done.stdout
 
     def play(
-        self, playbook: str, guest: str, variables: dict[str, Any], timeout: float = 1800
+        self, playbook: str, guest: str, variables: dict[str, Any], *options: str, timeout: float = 1800
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook of ansible/playbooks against a running guest."""
+        with self.start_play(playbook, guest, variables, *options) as command:
+            try:
+                output, errors = command.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                command.kill()
+                raise
+        return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
+
+    def start_play(
+        self, playbook: str, guest: str, variables: dict[str, Any], *options: str
+    ) -> subprocess.Popen[str]:
+        """Start a playbook of ansible/playbooks against a running guest."""
         project = self.folder / "project"
-        chosen = self.folder / "vars.json"
+        chosen = self.folder / f"vars-{uuid.uuid4()}.json"
         chosen.write_text(json.dumps(variables))
-        return subprocess.run(
+        return subprocess.Popen(
             [
                 *(BIN / "ansible-playbook", project / "ansible/playbooks" / playbook),
                 *("-i", project / "inventory/lab.yml", "--limit", guest, "-e", f"@{chosen}"),
+                *options,
             ],
             env={
                 **self._environment,
@@ -97,10 +110,9 @@ class Lab:
                 "ANSIBLE_NOCOLOR": "1",
             },
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
-            check=False,
         )
 
     def status(self) -> dict[str, dict[str, Any]]:

@@ -38,7 +38,18 @@ PARSERS: dict[str, Callable[[], object]] = {
 OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
 FOREIGN = {
-    *(".", "ansible", "ansible-builder", "ansible-runner", "cat", "cd", "git", "journalctl", "man"),
+    *(
+        ".",
+        "ansible",
+        "ansible-builder",
+        "ansible-runner",
+        "ansible-vault",
+        "cat",
+        "cd",
+        "git",
+        "journalctl",
+        "man",
+    ),
     *("python3", "scp", "ssh", "systemctl"),
 }
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,6 +86,50 @@ class FakeHost:
         path.write_text(json.dumps(description | changes))
         return path
 
+    def packed(self, variant: str, kind: str = "tar", **changes: str) -> Path:
+        """Make what `lpar-lab package` makes of an artefact."""
+        description = json.loads(self.artifact(variant, **changes).read_text())
+        folder = self.work / "packed" / variant
+        folder.mkdir(parents=True, exist_ok=True)
+        image = folder / "vmlinux"
+        shutil.copy(description["image"], image)
+        (folder / "config").write_text("CONFIG_SMP=y\n")
+        name = f"linux-smt-ab-{description['release']}"
+        package = folder / f"{name}.pkg"
+        with tarfile.open(package, "w:gz") as archive:
+            for path in (image, folder / "config"):
+                archive.add(path, f"boot/smt-ab/{description['release']}/{path.name}")
+        description |= {
+            "variant": variant,
+            "image": image.name,
+            "package": {
+                "format": kind,
+                "name": name,
+                "file": package.name,
+                "sha256": hashlib.sha256(package.read_bytes()).hexdigest(),
+                "arch": MACHINE,
+            },
+        }
+        path = folder / "artifact.json"
+        path.write_text(json.dumps(description))
+        return path
+
+    def distribution(self, text: str, prefix: str) -> None:
+        """Make it a host of a distribution, with GRUB and the package managers of all of them."""
+        self.write("etc/os-release", text)
+        config = "custom.cfg next_entry saved_entry" if prefix == "grub" or "suse" in text else "next_entry"
+        self.write(f"boot/{prefix}/grub.cfg", config)
+        tools = [f"{prefix}-{tool}" for tool in ("reboot", "set-default", "editenv", "probe", "mkrelpath")]
+        self.install(*tools, "dpkg", "dpkg-query", "rpm", "grubby")
+
+    def install(self, *names: str) -> None:
+        """Put fake commands on the host's PATH."""
+        for name in names:
+            command = self.root / "bin" / name
+            shutil.copy(FAKES / "fake.py", command)
+            command.write_text(f"#!{sys.executable}\n{command.read_text()}")
+            command.chmod(0o755)
+
     def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
         """Run a playbook of ansible/playbooks against this host."""
         path = str(ANSIBLE / "playbooks" / playbook)
@@ -134,11 +179,7 @@ def build(work: Path) -> FakeHost:
     fake.write("sys/devices/system/cpu/online", "0-15\n")
     fake.write("default.json", json.dumps({"release": DEFAULT_RELEASE, "cmdline": DEFAULT_CMDLINE}))
     fake.write("bin/fakehost.json", json.dumps({"root": str(fake.root)}))
-    for name in ("kexec", "systemctl", "systemd-run"):
-        shutil.copy(FAKES / "fake.py", fake.root / "bin" / name)
-        command = fake.root / "bin" / name
-        command.write_text(f"#!{sys.executable}\n{command.read_text()}")
-        command.chmod(0o755)
+    fake.install("kexec", "systemctl", "systemd-run")
     variants = [{"name": name, "artifact": str(fake.artifact(name))} for name in ("stock", "patched")]
     fake.variables = {
         "ab_variants": variants,

@@ -11,11 +11,14 @@ from fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayR
 ALL_PLAYBOOKS = [
     "ab.yml",
     "apply-now.yml",
+    "bisect.yml",
+    "deploy.yml",
     "preflight.yml",
     "rcu-variants.yml",
     "regress.yml",
     "rollback.yml",
     "time.yml",
+    "trace.yml",
 ]
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 
@@ -48,7 +51,9 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
 
     assert result.code == 0, result.output
     order = ["stock", "patched", "patched", "stock"]
-    assert loads(host) == [f"--command-line={DEFAULT_CMDLINE} smt_ab.variant={name}" for name in order]
+    assert loads(host) == [
+        f"--command-line={DEFAULT_CMDLINE} panic=10 smt_ab.variant={name}" for name in order
+    ]
     files = sorted((host.results / "raw/fake").iterdir())
     assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(order, start=1)]
     runs = [json.loads(file.read_text().splitlines()[0]) for file in files]

@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 import yaml
-from fake_lpar import ANSIBLE, REPO, FakeHost
+from fake_lpar import ANSIBLE, DEFAULT_RELEASE, REPO, FakeHost
 from fakehost import FakeHost as Kernel
+from test_ansible_build import lpar_lab
 
 TEXT = (REPO / "docs/operations.md").read_text()
 COMMANDS = re.findall(r"^ansible-playbook -i (?:\S+) playbooks/(\S+)(.*)$", TEXT, re.MULTILINE)
-#: That of other hosts, which has a page of its own and tests in test_ansible_ab.
-OTHERS = "rollback.yml"
+#: What is of other hosts here, and has tests of its own.
+OTHERS = ("--limit", "build_host=", "boot=")
+#: What build.yml says.
+RELEASE = "6.12-patched"
 
 
 def test_the_page_has_every_playbook_that_it_is_about() -> None:
-    assert {playbook for playbook, _ in COMMANDS} == {"preflight.yml", "time.yml", "apply-now.yml", OTHERS}
+    assert {playbook for playbook, _ in COMMANDS} == {
+        *(
+            "apply-now.yml",
+            "build.yml",
+            "deploy.yml",
+            "preflight.yml",
+            "rollback.yml",
+            "time.yml",
+            "trace.yml",
+        )
+    }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel, tmp_path: Path) -> None:
     """In their order, on one host."""
-    host.variables = {name: value for name, value in host.variables.items() if name != "ab_variants"}
+    given = ("ab_variants", "ab_results_dir", "ab_iterations")
+    host.variables = {name: value for name, value in host.variables.items() if name not in given}
+    host.variables["kernel_build_tool"] = str(lpar_lab(host, RELEASE, "tar"))
     for playbook, options in COMMANDS:
-        arguments = shlex.split(options.replace("/srv/", f"{tmp_path}/srv/"))
-        if playbook != OTHERS:
-            result = host.play(playbook, *arguments)
+        if not any(word in options for word in OTHERS):
+            here = options.replace("/srv/", f"{tmp_path}/srv/").replace("RELEASE", RELEASE)
+            result = host.play(playbook, *shlex.split(here))
             assert result.code == 0, f"{playbook} {options}\n{result.output}"
     assert switching.online == {0, 4}
-    assert sorted(path.name for path in (tmp_path / "srv").iterdir()) == ["preflight", "timing"]
+    assert sorted(path.name for path in (tmp_path / "srv").iterdir()) == [
+        *("kernels", "preflight", "timing", "traces")
+    ]
     names = sorted(path.name for path in (tmp_path / "srv/timing/raw/fake").iterdir())
     assert names == ["01-before.jsonl", "02-after.jsonl"]
+    runs = [(tmp_path / f"srv/timing/raw/fake/{name}").read_text().splitlines()[0] for name in names]
+    releases = [json.loads(run)["host"]["kernel_release"] for run in runs]
+    assert releases == [DEFAULT_RELEASE, RELEASE]
+    assert host.read("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
 
 
 def test_its_variables_are_ones_that_something_reads() -> None:
@@ -61,6 +83,7 @@ def test_every_reason_is_in_its_table() -> None:
         "_disturbed_cpusets": "cpusets",
         "_isolated": "isolcpus",
         "_slow": "one by one",
+        "_fallback": "watchdog",
     }
     judged = set(re.findall(r"yield from (_\w+)\(", source))
     assert judged == set(words)

@@ -81,7 +81,7 @@ def test_every_option_is_used(role: Path) -> None:
 
 def used_by_playbooks() -> set[str]:
     text = "".join(path.read_text() for path in (ANSIBLE / "playbooks").glob("*.yml"))
-    return set(re.findall(r"\b(?:ab|clocks)_\w+", text))
+    return set(re.findall(r"\b(?:ab|build|clocks|deploy)_\w+", text))
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
@@ -92,17 +92,64 @@ def test_the_readme_says_what_the_role_is_for(role: Path) -> None:
     assert "meta/argument_specs.yml" in text
 
 
-@pytest.mark.parametrize("group", ["smt_hosts", "power", "x86"])
-def test_group_variables_are_options(group: str) -> None:
-    variables = load(REPO / f"inventory/group_vars/{group}.yml")
+INVENTORY = REPO / "inventory"
+GROUPS = sorted([*INVENTORY.glob("group_vars/*.yml"), *INVENTORY.glob("example/group_vars/*.yml")])
 
-    assert set(variables) - set(options(ANSIBLE / "roles/ab")) == set()
+
+def hosts_of(group: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The hosts in a group and those below it, with their own variables."""
+    found = {name: own or {} for name, own in (group.get("hosts") or {}).items()}
+    for below in (group.get("children") or {}).values():
+        for name, own in hosts_of(below).items():
+            found[name] = found.get(name, {}) | own
+    return found
+
+
+def known() -> set[str]:
+    """What may be set in an inventory: options, what playbooks read, and Ansible's own."""
+    names = {name for role in ROLES for name in options(role)}
+    return names | used_by_playbooks() | {"ansible_user", "ansible_become", "ansible_python_interpreter"}
+
+
+def documented() -> list[str]:
+    """The variables of which inventory/README.md says what they are."""
+    return re.findall(r"^\| `(\w+)` \|", (INVENTORY / "README.md").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("file", GROUPS, ids=[str(path.relative_to(INVENTORY)) for path in GROUPS])
+def test_group_variables_are_options(file: Path) -> None:
+    assert set(load(file)) - known() == set()
+
+
+def test_every_variable_of_the_inventories_is_documented_once() -> None:
+    hosts = hosts_of(load(INVENTORY / "example/hosts.yml")["all"])
+    used = set().union(*(load(file) for file in GROUPS), *hosts.values())
+    assert used - known() == set()
+    assert used - set(documented()) - {"ansible_user", "ansible_become"} == set()
+    assert sorted(set(documented())) == sorted(documented())
 
 
 def test_both_platforms_set_the_same() -> None:
-    power, x86 = (load(REPO / f"inventory/group_vars/{group}.yml") for group in ("power", "x86"))
+    power, x86 = (load(INVENTORY / f"example/group_vars/{group}.yml") for group in ("power", "x86"))
 
     assert set(power) == set(x86)
+
+
+def test_the_example_has_every_kind_of_host() -> None:
+    top = load(INVENTORY / "example/hosts.yml")["all"]["children"]
+    power, x86 = (top["smt_hosts"]["children"][group] for group in ("power", "x86"))
+    assert set(power["children"]) == {"power_dedicated", "power_shared"}
+    assert all(hosts_of(group) for group in (*power["children"].values(), x86, top["build_hosts"]))
+
+
+def test_the_table_of_the_inventories_has_their_values() -> None:
+    text = (INVENTORY / "README.md").read_text()
+    columns = ("example/group_vars/power", "example/group_vars/x86", "group_vars/smt_hosts")
+    of = [load(INVENTORY / f"{column}.yml") for column in columns]
+    for name in set(of[0]) & set(of[2]):
+        row = re.search(rf"^\| `{name}` \| .* \| (.*) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+        assert row, name
+        assert list(row.groups()) == [str(variables[name]) for variables in of]
 
 
 def modules(tasks: list[dict[str, Any]]) -> set[str]:

@@ -21,6 +21,8 @@ from hotplug_timer.target.lpar import Platform, lpar_mode, read_platform
 from hotplug_timer.target.programs import Ppc64Cpu, read_ppc64_cpu, smt_from_ppc64_cpu
 from hotplug_timer.target.workloads import Cpuset, Tasks, Workloads
 
+#: Plans in which SMT has to be switched, and those that boot a kernel.
+SWITCHING, BOOTING = ("switch", "time", "ab"), ("ab", "deploy", "install")
 CONTROL = b"\0/sys/devices/system/cpu/smt/control\0"
 
 
@@ -32,6 +34,7 @@ def host(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     host.put("proc/sys/kernel/kexec_load_disabled", "0")
     host.put("sys/kernel/kexec_loaded", "0")
     host.put("sys/kernel/kexec_crash_loaded", "1")
+    host.put("sys/class/watchdog/watchdog0/identity", "pseries-wdt")
     for name in ("kexec", "systemd-run"):
         program(host, name)
     monkeypatch.setenv("PATH", str(host.root / "bin"))
@@ -81,7 +84,7 @@ def test_a_fit_host_is_go_for_everything(host: FakeHost) -> None:
     facts = look(host)
     assert facts.release == RELEASE
     assert (facts.cpus.secondary, facts.cpus.threads_per_core) == ("1-3,5-7", 4)
-    assert [said(facts, purpose=purpose) for purpose in PURPOSES] == [(GO, "")] * 3
+    assert [said(facts, purpose=purpose) for purpose in PURPOSES] == [(GO, "")] * len(PURPOSES)
 
 
 def test_a_tree_without_anything_is_judged_and_not_a_traceback(tmp_path: Path) -> None:
@@ -99,15 +102,21 @@ def test_a_tree_without_anything_is_judged_and_not_a_traceback(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "text", "purposes", "words"),
     [
-        ("proc/sys/kernel/kexec_load_disabled", "1", ("ab",), "find what sets kernel.kexec_load_disabled"),
-        ("sys/kernel/kexec_loaded", "1", ("ab",), "run kexec -u"),
+        (
+            "proc/sys/kernel/kexec_load_disabled",
+            "1",
+            ("ab", "deploy"),
+            "find what sets kernel.kexec_load_disabled",
+        ),
+        ("sys/kernel/kexec_loaded", "1", ("ab", "deploy"), "run kexec -u"),
         (
             "sys/kernel/security/lockdown",
             "none [integrity] confidentiality",
             ("ab",),
-            "locked down (integrity)",
+            "sign the images and set ab_kexec_file_load",
         ),
         ("sys/devices/system/cpu/smt/control", "forceoff", PURPOSES, "its state is 'forceoff'"),
+        ("sys/devices/system/cpu/smt/control", "notsupported", SWITCHING, "its state is 'notsupported'"),
         ("proc/cmdline", "root=/dev/vda smt_ab.variant=a-1 quiet", PURPOSES, "that tried variant 'a-1'"),
         ("sys/kernel/rcu_expedited", "1", ("switch",), "somebody else holds it; write 0 to"),
         ("sys/kernel/rcu_normal", "1", ("switch",), "rcu_normal forbids"),
@@ -140,8 +149,8 @@ def test_what_stops_which_plan(
     ("change", "purposes", "words"),
     [
         ("euid", PURPOSES, "set ansible_user=root"),
-        ("systemd-run", ("time", "ab"), "systemd-run is missing"),
-        ("kexec", ("ab",), "install kexec-tools"),
+        ("systemd-run", ("time", *BOOTING), "systemd-run is missing"),
+        ("kexec", ("ab", "deploy"), "install kexec-tools"),
     ],
 )
 def test_what_is_missing(
@@ -168,7 +177,7 @@ def test_a_clocksource_that_was_switched_stops_what_boots_kernels(host: FakeHost
     assert look(host).clocksource == Clocksource("hpet", ("tsc", "hpet", "acpi_pm"))
 
     kept = {"before": "tsc", "applied": "hpet", "boot_id": "this-boot"}
-    for boot, purposes in (("this-boot", ("ab",)), ("an-earlier-one", ())):
+    for boot, purposes in (("this-boot", BOOTING), ("an-earlier-one", ())):
         host.put("var/lib/smt-ab/clocksource.json", json.dumps({**kept, "boot_id": boot}))
         facts = look(host)
         for purpose in PURPOSES:
@@ -177,6 +186,53 @@ def test_a_clocksource_that_was_switched_stops_what_boots_kernels(host: FakeHost
 
     host.put("var/lib/smt-ab/clocksource.json", "{")
     assert look(host).clocksource.record == dict.fromkeys(kept, "unknown")
+
+
+def test_a_kernel_that_was_deployed_is_there_on_purpose(host: FakeHost) -> None:
+    host.put("proc/cmdline", "root=/dev/vda smt_ab.variant=patched")
+    record = {"release": RELEASE, "variant": "patched", "boot": "kexec"}
+    host.put("var/lib/smt-ab/deployed.json", json.dumps(record))
+    facts = look(host)
+    assert (facts.deployment, facts.deployed) == (record, True)
+    for purpose in PURPOSES:
+        verdict, reasons = said(facts, purpose=purpose)
+        assert (verdict == NO_GO) == (purpose == "ab")
+        assert ("which deploy.yml started as 'patched'" in reasons) == (purpose == "ab")
+
+    for changed in ({**record, "release": "6.12-other"}, {**record, "variant": "stock"}, "{"):
+        text = changed if isinstance(changed, str) else json.dumps(changed)
+        host.put("var/lib/smt-ab/deployed.json", text)
+        for purpose in PURPOSES:
+            assert "left over from a run that tried variant 'patched'" in said(look(host), purpose=purpose)[1]
+
+    host.put("proc/cmdline", "root=/dev/vda")
+    assert not look(host).deployed
+    assert said(look(host)) == (GO, "")
+
+
+def test_what_brings_a_kernel_back_that_hangs(host: FakeHost) -> None:
+    (host.root / "sys/class/watchdog/watchdog0/identity").unlink()
+    host.put("sys/kernel/security/lockdown", "none [integrity]")
+    for purpose in PURPOSES:
+        reasons = said(look(host), purpose=purpose)[1]
+        assert ("there is no watchdog" in reasons) == (purpose in ("deploy", "install"))
+        assert ("kexec -s is used" in reasons) == (purpose == "deploy")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            'NAME="Red Hat"\nID="rhel"\nID_LIKE="fedora"\nVERSION_ID="9.4"\n',
+            {"ID": "rhel", "ID_LIKE": "fedora", "VERSION_ID": "9.4"},
+        ),
+        ("ID=debian\n# ID=other\nVERSION_ID='13'", {"ID": "debian", "VERSION_ID": "13"}),
+        ("", {}),
+    ],
+)
+def test_distributions_are_told_apart(host: FakeHost, text: str, found: dict[str, str]) -> None:
+    host.put("etc/os-release", text)
+    assert look(host).os_release == found
 
 
 def test_what_the_plan_asks_for(host: FakeHost) -> None:

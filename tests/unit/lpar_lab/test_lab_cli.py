@@ -11,7 +11,10 @@ from lpar_lab import cli, signals
 from lpar_lab.guest import lifecycle, state
 from lpar_lab.paths import Paths, find_project
 
-COMMANDS = ["build-kernel", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory", "demo"]
+COMMANDS = [
+    *("build-kernel", "package", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory"),
+    "demo",
+]
 PATHS_FROM_ENVIRONMENT = Paths.from_environment
 
 
@@ -45,6 +48,7 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
         ["down"],
         ["down", "a", "--all"],
         ["build-kernel", "--base", "5.4"],
+        ["build-kernel", "--patches", "-1"],
         ["build-kernel", "--variant", "faster"],
         ["up", "a", "--variant", "faster"],
         ["ssh", "nobody"],

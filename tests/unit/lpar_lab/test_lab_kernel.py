@@ -111,6 +111,20 @@ def test_variants_share_the_tree_and_differ_in_everything_else(
     assert stock.release != patched.release
 
 
+def test_the_first_patches_of_a_series_are_a_kernel_of_their_own(
+    planned: Callable[..., build.Plan], paths: Paths, fake_kernel: Source
+) -> None:
+    ship_patch(paths, "kernel", "fast kernel")
+    whole, one, none = (
+        build.plan(arch.X86_64, fake_kernel, "patched", (), paths, upto=upto) for upto in (None, 1, 0)
+    )
+    assert whole == one == planned("patched")
+    assert (none.patches, none.key != whole.key) == ([], True)
+    with pytest.raises(ToolError, match="the series has 1 patches, not 2") as caught:
+        build.plan(arch.X86_64, fake_kernel, "patched", (), paths, upto=2)
+    assert caught.value.code == ExitCode.USAGE
+
+
 def test_an_experiment_is_built_beside_the_series(
     planned: Callable[..., build.Plan], paths: Paths, said: list[str]
 ) -> None:

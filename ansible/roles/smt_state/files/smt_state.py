@@ -16,6 +16,8 @@ from typing import Optional
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 #: What smt/control says where it switches nothing, as on POWER before 6.6.
 NOT_IMPLEMENTED = "notimplemented"
+#: What it says where no core has a second thread.
+NOT_SUPPORTED = "notsupported"
 
 
 class SwitchError(Exception):
@@ -46,7 +48,8 @@ def set_level(cpu_dir: Path, level: str) -> None:
     control = cpu_dir / "smt" / "control"
     state = control.read_text(encoding="utf-8").strip() if control.exists() else NOT_IMPLEMENTED
     if state != NOT_IMPLEMENTED:
-        if state == level:
+        # Where no core has a second thread there is nothing to switch; the CPUs are checked all the same.
+        if state in (level, NOT_SUPPORTED):
             return
         try:
             control.write_text(level, encoding="utf-8")

@@ -1,16 +1,22 @@
 """The commands of a fake host: kexec, systemctl and systemd-run that act on a directory, not on a machine.
 
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
-`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored or reboot-ignored.
+`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored or reboot-ignored. A kernel
+whose image is the word PANIC panics, and the default one comes up.
+
+It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
 """
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tarfile
 import uuid
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(json.loads(Path(sys.argv[0]).with_name("fakehost.json").read_text())["root"])
 LOADED = ROOT / "sys/kernel/kexec_loaded"
@@ -18,6 +24,9 @@ LOADED_KERNEL = ROOT / "loaded.json"
 UNIT = ROOT / "unit.pid"
 UNITS = ROOT / "etc/systemd/system"
 DEFAULT = ROOT / "default.json"
+PACKAGES = ROOT / "packages.json"
+GRUBENV = ROOT / "grubenv.json"
+ENTRIES = ROOT / "entries.json"
 
 
 def fault() -> str:
@@ -31,6 +40,40 @@ def boot(release: str, cmdline: str) -> None:
     (ROOT / "proc/cmdline").write_text(f"{cmdline}\n")
     LOADED.write_text("0\n")
     (ROOT / "sys/kernel/rcu_expedited").write_text("0\n")
+
+
+def start(image: str, cmdline: str) -> None:
+    """Boot an image: what it holds is its release."""
+    if image == "PANIC":
+        with (ROOT / "console.log").open("a") as console:
+            console.write("Requested init /nowhere failed (error -2).\r\n")
+            console.write(
+                "Kernel panic - not syncing: Requested init /nowhere failed\r\nLinux version 6.12-default\r\n"
+            )
+        default()
+    else:
+        boot(image, cmdline)
+
+
+def default() -> None:
+    """Boot what the boot loader boots: the entry for the next time, else the default one."""
+    grub = stored(GRUBENV)
+    entry = stored(ENTRIES).get(grub.pop("next_entry", grub.get("saved_entry", "")))
+    store(GRUBENV, grub)
+    if entry:
+        start((ROOT / entry["image"].lstrip("/")).read_text().strip(), entry["cmdline"])
+    else:
+        kernel = stored(DEFAULT)
+        boot(kernel["release"], kernel["cmdline"])
+
+
+def stored(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def store(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content))
 
 
 def note(argv: list[str]) -> None:
@@ -52,7 +95,7 @@ def jump() -> int:
     if fault() == "jump-ignored":
         return 0
     loaded = json.loads(LOADED_KERNEL.read_text())
-    boot(loaded["release"], loaded["cmdline"])
+    start(loaded["release"], loaded["cmdline"])
     return 0
 
 
@@ -100,8 +143,7 @@ def systemctl(argv: list[str]) -> int:
         return jump()
     if verb == "reboot":
         if fault() != "reboot-ignored":
-            default = json.loads(DEFAULT.read_text())
-            boot(default["release"], default["cmdline"])
+            default()
         return 0
     if verb == "is-system-running":
         sys.stdout.write("running\n")
@@ -131,13 +173,99 @@ def systemd_run(argv: list[str]) -> int:
     return 0
 
 
+def manager(argv: list[str]) -> int:
+    """Stand in for dpkg, dpkg-query and rpm."""
+    packages = stored(PACKAGES)
+    verb, what = argv[0], argv[-1]
+    if verb in ("--show", "--query"):
+        sys.stdout.write("installed" if what in packages else "")
+        return 0 if what in packages else 1
+    if verb == "--install":
+        with tarfile.open(what) as archive:
+            archive.extractall(ROOT)  # noqa: S202 - our own
+            packages[Path(what).name.partition(".pkg")[0]] = archive.getnames()
+    else:
+        for name in packages.pop(what):
+            (ROOT / name).unlink(missing_ok=True) if (ROOT / name).is_file() else None
+    store(PACKAGES, packages)
+    return 0
+
+
+def custom_entries(directory: Path) -> None:
+    """Read custom.cfg as GRUB would."""
+    path = directory / "custom.cfg"
+    text = path.read_text() if path.exists() else ""
+    found = re.findall(r"--id '([^']+)' \{.*?linux '([^']+)' (.*?)\n", text, re.DOTALL)
+    store(
+        ENTRIES,
+        {name: {"image": f"/boot{image}", "cmdline": words.replace("'", "")} for name, image, words in found},
+    )
+
+
+def grub(name: str, argv: list[str]) -> int:
+    """Stand in for GRUB's tools, of which a file `abstraction` says what is below /boot."""
+    prefix, _, tool = name.partition("-")
+    environment = stored(GRUBENV)
+    if prefix == "grub" or "suse" in (ROOT / "etc/os-release").read_text():
+        custom_entries(ROOT / "boot" / prefix)
+    if tool == "reboot":
+        environment["next_entry"] = argv[0]
+    elif tool == "set-default":
+        environment["saved_entry"] = argv[0]
+    elif tool == "editenv" and argv[1] == "list":
+        sys.stdout.write("".join(f"{key}={value}\n" for key, value in environment.items()))
+    elif tool == "editenv":
+        environment.pop(argv[2], None)
+    elif tool == "probe":
+        below = ROOT / "abstraction"
+        answers = {
+            "fs": "ext2",
+            "fs_uuid": "0f-uuid",
+            "abstraction": below.read_text() if below.exists() else "",
+        }
+        sys.stdout.write(answers[argv[0].partition("=")[2]] + "\n")
+    else:
+        sys.stdout.write(argv[0].removeprefix("/boot") + "\n")
+    store(GRUBENV, environment)
+    return 0
+
+
+def grubby(argv: list[str]) -> int:
+    """Stand in for grubby, whose entries GRUB knows by the names of their files."""
+    entries, environment = stored(ENTRIES), stored(GRUBENV)
+    options = dict(word.lstrip("-").split("=", 1) for word in argv if "=" in word)
+    image = options.get("info") or options.get("remove-kernel") or options.get("add-kernel") or ""
+    name = f"machine-{Path(image).parent.name}"
+    saved = environment.get("saved_entry", "")
+    if "add-kernel" in options:
+        cmdline = f"{stored(DEFAULT)['cmdline']} {options['args']}"
+        entries[name] = {"image": image, "cmdline": cmdline}
+    elif "--default-kernel" in argv:
+        sys.stdout.write((entries[saved]["image"] if saved in entries else "/boot/vmlinuz-default") + "\n")
+    elif "set-default" in options:
+        environment["saved_entry"] = f"machine-{Path(options['set-default']).parent.name}"
+    elif name not in entries:
+        return 1
+    elif "remove-kernel" in options:
+        del entries[name]
+    else:
+        sys.stdout.write(f'kernel="{image}"\nid="{name}"\n')
+    store(ENTRIES, entries)
+    store(GRUBENV, environment)
+    return 0
+
+
 def main() -> int:
     name, argv = Path(sys.argv[0]).name, sys.argv[1:]
     note(argv)
     timers = [word for word in argv if word.endswith(".timer")]
     if name == "systemctl" and timers:
         return unit_file(argv[0], timers[0])
-    return {"kexec": kexec, "systemctl": systemctl, "systemd-run": systemd_run}[name](argv)
+    if name.startswith("grub") and "-" in name:
+        return grub(name, argv)
+    if name in ("dpkg", "dpkg-query", "rpm"):
+        return manager(argv)
+    return {"grubby": grubby, "kexec": kexec, "systemctl": systemctl, "systemd-run": systemd_run}[name](argv)
 
 
 sys.exit(main())

@@ -1,5 +1,6 @@
 """Stands in for hotplug-timer.pyz: writes results that have its form.
 
+A file `seconds.json` says how long a switch takes on which kernel.
 A file `timer-fault` makes it fail, only the variant in `timer-fault-of` where there is one.
 """
 
@@ -19,6 +20,8 @@ parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--sysroot", type=Path, required=True)
 parser.add_argument("--boot-method", default="unknown")
 parser.add_argument("--emulated", action="store_true")
+parser.add_argument("--via", default="auto")
+parser.add_argument("--trace", action="append", default=[])
 options = parser.parse_args()
 
 root: Path = options.sysroot
@@ -40,6 +43,8 @@ for word in options.operations:
     single = word if word.startswith("smt=") or word.endswith((":off", ":on")) else None
     operations += [single] if single else [f"{word}:off", f"{word}:on"]
 
+slow = root / "seconds.json"
+seconds_of = json.loads(slow.read_text()) if slow.exists() else {}
 records: list[dict[str, object]] = [
     {
         "record": "run",
@@ -78,7 +83,7 @@ records: list[dict[str, object]] = [
             "operation_timeouts_s": {},
             "prepare": None,
             "cleanup": None,
-            "via": "auto",
+            "via": options.via,
         },
     }
 ]
@@ -96,7 +101,11 @@ for index in range(1, int(options.iterations) + 1):
                 "path": "per-cpu",
                 "driver": "cpu-online",
                 "started": now,
-                "seconds": 0.5 if rcu.get("rcu_expedited") == "1" else 1.0,
+                "seconds": seconds_of[release]
+                if release in seconds_of
+                else 0.5
+                if rcu.get("rcu_expedited") == "1"
+                else 1.0,
                 "cpus_before": present if off else "0",
                 "cpus_after": "0" if off else present,
                 "cpus_expected": "0" if off else present,
@@ -106,6 +115,13 @@ for index in range(1, int(options.iterations) + 1):
                 "counter": None,
             }
         )
+for index, mode in enumerate(options.trace, start=1):
+    for operation in operations:
+        recording = options.output.with_suffix(f".{operation}.{mode}.dat")
+        recording.write_bytes(b"\x17\x08Dtracing")
+        trace = {"mode": mode, "file": recording.name, "seconds": 2.0, "lost_events": 0}
+        traced = {**records[-1], "operation": operation, "phase": "traced", "index": index, "seconds": None}
+        records.append({**traced, "trace": trace})
 outcome = "failed" if fault == "fails" else "complete"
 records.append({"record": "end", "run_id": run_id, "finished": now, "outcome": outcome, "smt_restored": True})
 with options.output.open("x") as stream:

@@ -17,7 +17,7 @@ from hotplug_timer.errors import ExitCode, ToolError
 from . import arch, demo, inventory, rootfs
 from .entry import Parser, guarded
 from .guest import lifecycle, qemu, ssh, status
-from .kernel import artifact, build, series, source
+from .kernel import artifact, build, package, series, source
 from .kernel.artifact import Artifact
 from .paths import Paths
 from .ui import Progress, Say, out
@@ -34,6 +34,13 @@ def positive(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
     return number
+
+
+def count(text: str) -> int:
+    """Read a whole number, 0 included."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
 
 
 def seconds(text: str) -> float:
@@ -57,6 +64,7 @@ def parser() -> Parser:
     )
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=Parser)
     _add_build_kernel(commands)
+    _add_package(commands)
     _add_build_rootfs(commands)
     _add_up(commands)
     _add_down(commands)
@@ -147,11 +155,37 @@ def _add_build_kernel(commands: Any) -> None:
         "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
     )
     command.add_argument(
+        "--patches", type=count, metavar="N", help="only the first N patches of the series, default: all"
+    )
+    command.add_argument(
         "--print-artifact",
         action="store_true",
         help="print only the path of artifact.json on standard output",
     )
     command.set_defaults(run=_build_kernel)
+
+
+def _add_package(commands: Any) -> None:
+    command = _add(
+        commands,
+        "package",
+        "pack a built kernel, with its digests, into a folder that travels",
+        "  lpar-lab package artifact.json --output-dir kernels/patched\n"
+        "  lpar-lab package artifact.json --format rpm --output-dir kernels/patched",
+    )
+    command.add_argument(
+        "artifact", type=Path, metavar="ARTIFACT_JSON", help="what build-kernel --print-artifact printed"
+    )
+    command.add_argument(
+        "--format",
+        choices=sorted(package.FORMATS),
+        default="tar",
+        help="kind of the package in the folder, default: tar",
+    )
+    command.add_argument(
+        "--output-dir", type=Path, required=True, metavar="DIR", help="folder to be made; must not exist yet"
+    )
+    command.set_defaults(run=_package)
 
 
 def _add_build_rootfs(commands: Any) -> None:
@@ -291,8 +325,16 @@ def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say
     """Build (or find) one variant with the architecture, base and fragments the arguments name."""
     wanted = arch.by_name(arguments.arch)
     from_source = source.obtain(arguments.base, paths, say)
-    job = build.plan(wanted, from_source, variant, arguments.config, paths)
+    upto = getattr(arguments, "patches", None)
+    job = build.plan(wanted, from_source, variant, arguments.config, paths, upto=upto)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _package(arguments: argparse.Namespace, _paths: Paths, say: Say) -> int:
+    kernel = artifact.load(arguments.artifact)
+    say(f"{kernel.release}: packing as {arguments.format}")
+    out(str(package.pack(kernel, arguments.format, arguments.output_dir)))
+    return ExitCode.OK
 
 
 def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 from . import lock
 from .arch import ARCHES
 from .guest import ssh, state
+from .guest.qemu import CONSOLE_LOG
 from .guest.seed import CLIENT_KEY
 from .guest.state import State
 from .paths import Paths
@@ -31,6 +32,7 @@ def host_variables(folder: Path, guest: State) -> dict[str, Scalar]:
         "lab_guest": guest.name,
         "lab_emulated": emulated,
         "ab_emulated": emulated,
+        "ab_console_log": str(folder / CONSOLE_LOG),
     }
 
 

@@ -230,7 +230,8 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         choices=PURPOSES,
         default=AB,
         help="what is planned: one `smt --expedite` (switch), timing switches on the running kernel (time),"
-        " or an A/B run of kernels (ab) (default: %(default)s)",
+        " an A/B run of kernels (ab), or leaving the host on another kernel, started by kexec (deploy) or by"
+        " its boot loader (install) (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print facts and judgement as one line of JSON")
     parser.add_argument(

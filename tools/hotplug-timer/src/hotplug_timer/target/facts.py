@@ -32,6 +32,8 @@ from hotplug_timer.target.workloads import Workloads, read_workloads
 
 TAG = re.compile(r"(?:^|\s)smt_ab\.variant=(\S+)")
 
+OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
+
 
 @dataclass(frozen=True)
 class Cpus:
@@ -99,6 +101,18 @@ class Facts:
     clocksource: Clocksource = field(default_factory=lambda: Clocksource(None, ()))
     files: dict[str, bool] = field(default_factory=dict)
     workloads: Workloads = field(default_factory=lambda: Workloads((), (), ()))
+    deployment: dict[str, Any] | None = None
+    watchdog: str | None = None
+    os_release: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def deployed(self) -> bool:
+        """Whether the kernel that runs is there on purpose: the one that deploy.yml started last."""
+        record = self.deployment or {}
+        return self.variant is not None and (self.release, self.variant) == (
+            record.get("release"),
+            record.get("variant"),
+        )
 
 
 def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
@@ -127,6 +141,9 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         clocksource=_read_clocksource(fs, staging),
         files={name: Path(name).is_file() for name in files},
         workloads=read_workloads(fs, going, online),
+        deployment=_record(staging / "deployed.json", ("release", "variant", "boot")),
+        watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
+        os_release=_read_os_release(fs),
     )
 
 
@@ -206,6 +223,13 @@ def _read_clocksource(fs: Sysfs, staging: Path) -> Clocksource:
         available=tuple((fs.read_optional(f"{directory}/available_clocksource") or "").split()),
         record=_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
     )
+
+
+def _read_os_release(fs: Sysfs) -> dict[str, str]:
+    """Return what tells distributions apart, of those lines that /etc/os-release has."""
+    lines = (fs.read_optional("/etc/os-release") or "").splitlines()
+    pairs = (line.partition("=") for line in lines)
+    return {key: value.strip().strip("\"'") for key, _, value in pairs if key in OS_KEYS}
 
 
 def _record(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:

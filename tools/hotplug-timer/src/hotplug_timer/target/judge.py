@@ -15,11 +15,15 @@ from hotplug_timer.target.programs import NO_CONTROL, ONE_BY_ONE
 from hotplug_timer.target.workloads import Tasks
 
 GO, WARNINGS, NO_GO = "go", "go-with-warnings", "no-go"
-#: What may be planned: one switch with `smt --expedite`, timing switches, or an A/B run of kernels.
-SWITCH, TIME, AB = "switch", "time", "ab"
-PURPOSES = (SWITCH, TIME, AB)
+#: What may be planned: one switch with `smt --expedite`, timing switches, an A/B run of kernels, or leaving a
+#: host on another kernel, started by kexec (deploy) or by its boot loader (install).
+SWITCH, TIME, AB, DEPLOY, INSTALL = "switch", "time", "ab", "deploy", "install"
+PURPOSES = (SWITCH, TIME, AB, DEPLOY, INSTALL)
+BOOTS = (AB, DEPLOY, INSTALL)
 #: Below this a dump, an initial RAM disk or a kernel that somebody installs may find no room in /boot.
 BOOT_SPARE_BYTES = 64 << 20
+#: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
+NO_THREADS = "notsupported"
 #: How many groups of tasks a reason names.
 MOST_NAMED = 4
 
@@ -68,14 +72,15 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     yield from _held(facts, plan)
     if facts.euid != 0:
         yield "tasks do not run as root", "set ansible_user=root, or ansible_become=true"
-    if plan.purpose == AB:
+    if plan.purpose in (AB, DEPLOY):
         yield from _kexec(facts, plan)
+    if plan.purpose in BOOTS:
         yield from _clocksource(facts)
     if plan.purpose != SWITCH:
         yield from _timing(facts, plan)
     else:
         yield from _expediting(facts)
-    yield from _smt(facts)
+    yield from _smt(facts, plan)
 
 
 def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
@@ -84,7 +89,16 @@ def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             f"{facts.lock.get('owner')} has been using this host since {facts.lock.get('started')}",
             f"wait for that run, or if it is gone, {plan.rollback} -e ab_break_lock=true",
         )
-    elif facts.variant is not None:
+    elif facts.variant is None:
+        return
+    elif facts.deployed:
+        if plan.purpose == AB:
+            yield (
+                f"the host runs {facts.release}, which deploy.yml started as '{facts.variant}', and a run"
+                " ends on the default kernel",
+                plan.rollback,
+            )
+    else:
         yield (
             f"the host runs {facts.release}, left over from a run that tried variant '{facts.variant}',"
             " not its default kernel",
@@ -105,7 +119,7 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     if kexec.loaded == 1:
         yield "somebody has loaded a kernel for kexec already", "make sure nobody needs it, and run kexec -u"
-    if kexec.lockdown != "none" and not plan.kexec_file_load:
+    if kexec.lockdown != "none" and plan.purpose == AB and not plan.kexec_file_load:
         yield (
             f"the kernel is locked down ({kexec.lockdown}) and only takes a signed image through"
             " kexec_file_load",
@@ -148,13 +162,15 @@ def _expediting(facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
-def _smt(facts: Facts) -> Iterator[tuple[str, str]]:
+def _smt(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     smt = facts.smt
     if smt.interface is None:
         yield (
             "the SMT level cannot be read",
             "this needs a kernel with smt/control, or ppc64_cpu from powerpc-utils",
         )
+    elif smt.level == NO_THREADS and plan.purpose in (DEPLOY, INSTALL):
+        return
     elif not (smt.level in ("on", "off") or (smt.level or "").isdecimal()):
         yield (
             f"SMT cannot be switched here, its state is '{smt.level}'",
@@ -167,6 +183,8 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     yield from _disturbed_cpusets(facts)
     yield from _isolated(facts)
     yield from _slow(facts)
+    if plan.purpose in (DEPLOY, INSTALL):
+        yield from _fallback(facts, plan)
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (
             "the LPAR shares its processors with others, whose load shows in the seconds",
@@ -242,6 +260,21 @@ def _slow(facts: Facts) -> Iterator[tuple[str, str]]:
             f"ppc64_cpu ({program.version or 'of unknown version'}) goes through cpuN/online one by one,"
             " though this kernel has smt/control",
             "update powerpc-utils, or use hotplug-timer with --via smt-control",
+        )
+
+
+def _fallback(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    if facts.watchdog is None:
+        yield (
+            "there is no watchdog, so a kernel that hangs stays until somebody resets the host; only after a"
+            " panic does it come back by itself",
+            "load the driver of one (POWER: pseries-wdt), or have the console at hand",
+        )
+    if facts.kexec.lockdown != "none" and plan.purpose == DEPLOY:
+        yield (
+            f"the kernel is locked down ({facts.kexec.lockdown}): kexec -s is used, which only takes a signed"
+            " image",
+            "sign the image with a key that the host trusts",
         )
 
 

@@ -74,9 +74,10 @@ def load(path: Path) -> Artifact:
             base=data["base"],
             variant=data["variant"],
             release=data["release"],
-            image=Path(data["image"]),
+            # A relative name is beside this file: a folder that 'lpar-lab package' made may lie anywhere.
+            image=file.parent.absolute() / data["image"],
             sha256=data["sha256"],
-            config=Path(data["config"]),
+            config=file.parent.absolute() / data["config"],
             source=SourceRef(**data["source"]),
             patches=list(data["patches"]),
             fragments=list(data["fragments"]),

@@ -55,14 +55,16 @@ class Plan:
         return f"{self.variant} kernel for {self.arch.name}"
 
 
-def plan(arch: Arch, source: Source, variant: str, topics: Sequence[str], paths: Paths) -> Plan:
-    """Read series and fragments and decide the cache key.
+def plan(
+    arch: Arch, source: Source, variant: str, topics: Sequence[str], paths: Paths, *, upto: int | None = None
+) -> Plan:
+    """Read series and fragments and decide the cache key; only the first `upto` patches count, if given.
 
     Raises ToolError: USAGE for unknown variant or topic, INPUT for a broken series, ENVIRONMENT
     when the compiler is missing.
     """
     preflight.require(preflight.kernel_build(arch))
-    patches = series.load(paths.patches, source.base, variant)
+    patches = series.first(series.load(paths.patches, source.base, variant), upto)
     fragments = config.load(paths.patches, arch, source.base, topics)
     key = artifact.cache_key(
         source_sha256=source.ref.sha256,

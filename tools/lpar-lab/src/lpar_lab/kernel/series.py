@@ -88,6 +88,20 @@ def load(patches: Path, base: str, variant: str) -> list[Patch]:
     return [_read(folder, name, listing) for name in names]
 
 
+def first(patches: list[Patch], number: int | None) -> list[Patch]:
+    """Return the first patches of a series, all for None.
+
+    Raises ToolError (USAGE) for more than there are.
+    """
+    if number is not None and number > len(patches):
+        raise ToolError(
+            f"the series has {len(patches)} patches, not {number}",
+            "ask for that many or fewer",
+            ExitCode.USAGE,
+        )
+    return patches[:number]
+
+
 def _read(folder: Path, name: str, listing: Path) -> Patch:
     path = folder / name
     try:

@@ -1,0 +1,360 @@
+"""Add a boot entry of a kernel under test, boot it one time or by default, or remove it; answer in JSON.
+
+Never moves the default as a side effect: what it was before and after is compared. Two kinds of boot loader
+configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls",
+entries that grubby writes, as the RHEL family has it.
+
+Runs on the host, on its own Python (3.9 or newer), fed through standard input.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Optional
+
+READ_SIZE = 1 << 20
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+#: File systems that GRUB reads but does not write to, so that it could not take back what boots one time.
+READ_ONLY_TO_GRUB = ("btrfs", "zfs", "squash4", "iso9660")
+WORD = re.compile(r"[^\s']+\Z")
+
+
+class LoaderError(Exception):
+    """The boot loader is not as asked for."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is booted; `words` are added to the default kernel's command line, which is `cmdline`."""
+
+    id: str
+    image: str
+    words: str
+    cmdline: str
+    initrd: str
+
+
+class Tools:
+    """The host's programs, by name; a missing one is named with its package."""
+
+    def __init__(self, packages: dict[str, str]) -> None:
+        self.packages = packages
+        for name, package in packages.items():
+            if shutil.which(name, path=SEARCH_PATH) is None:
+                raise LoaderError(f"{name} is not on the host: install {package}")
+
+    def call(self, *command: str, may_fail: bool = False) -> Optional[str]:
+        """Return what a program says; None when it fails and may. LoaderError with its words otherwise."""
+        program = shutil.which(command[0], path=SEARCH_PATH) or command[0]
+        done = subprocess.run(
+            [program, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        said = done.stdout.decode("utf-8", "replace").strip()
+        if done.returncode == 0:
+            return said
+        if may_fail:
+            return None
+        raise LoaderError(f"{' '.join(command)} ended with exit code {done.returncode}: {said}")
+
+    def say(self, *command: str) -> str:
+        """Return what a program says that must not fail."""
+        return self.call(*command) or ""
+
+
+class Loader:
+    """GRUB's environment block, which all kinds share."""
+
+    def __init__(self, tools: Tools, entry: Entry, prefix: str, directory: Path) -> None:
+        self.tools, self.entry, self.prefix, self.directory = tools, entry, prefix, directory
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of the environment block."""
+        lines = self.tools.say(f"{self.prefix}-editenv", "-", "list").splitlines()
+        return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+    def require_one_time_boots(self) -> None:
+        """Raise LoaderError where GRUB cannot clear next_entry, and would boot the kernel again and again."""
+        where = str(self.directory)
+        layers = self.tools.say(f"{self.prefix}-probe", "--target=abstraction", where)
+        kind = self.tools.say(f"{self.prefix}-probe", "--target=fs", where)
+        config = self.config()
+        if layers or (kind in READ_ONLY_TO_GRUB and "env_block" not in config):
+            raise LoaderError(
+                f"{where} is on {layers or kind}, where GRUB cannot clear what boots one time, and would boot"
+                " it again and again: use kexec, or put /boot on a plain partition"
+            )
+        if "next_entry" not in config:
+            raise LoaderError(
+                f"{where}/grub.cfg does not know next_entry: write it anew with {self.prefix}-mkconfig"
+            )
+
+    def config(self) -> str:
+        """Return grub.cfg."""
+        path = self.directory / "grub.cfg"
+        try:
+            return path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise LoaderError(
+                f"{path} cannot be read ({error.strerror}): this host does not boot by GRUB"
+            ) from error
+
+    def arm(self) -> bool:
+        """Boot the entry the next time, and only then."""
+        wanted = self.identify()
+        if self.environment().get("next_entry") == wanted:
+            return False
+        self.tools.say(f"{self.prefix}-reboot", wanted)
+        found = self.environment().get("next_entry")
+        if found != wanted:
+            raise LoaderError(
+                f"{self.prefix}-reboot reported success but next_entry is '{found}', not '{wanted}'"
+            )
+        return True
+
+    def disarm(self) -> bool:
+        """Take back what boots one time."""
+        if not self.environment().get("next_entry"):
+            return False
+        self.tools.say(f"{self.prefix}-editenv", "-", "unset", "next_entry")
+        return True
+
+    def identify(self) -> str:
+        """Return the name by which GRUB knows the entry."""
+        return self.entry.id
+
+
+class Custom(Loader):
+    """Entries in custom.cfg, each between two lines of ours; what somebody else has there stays."""
+
+    @property
+    def file(self) -> Path:
+        """The file of entries."""
+        return self.directory / "custom.cfg"
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """The lines around our entry."""
+        return f"### BEGIN {self.entry.id} ###\n", f"### END {self.entry.id} ###\n"
+
+    def others(self) -> tuple[str, str]:
+        """Return what the file has beside our entry, and our entry."""
+        text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        begin, end = self.marks
+        before, found, rest = text.partition(begin)
+        if not found:
+            return text, ""
+        ours, _, after = rest.partition(end)
+        return before + after, begin + ours + end
+
+    def present(self) -> bool:
+        """Whether the entry is there."""
+        return bool(self.others()[1])
+
+    def default(self) -> str:
+        """Return what is booted by default, as the environment block has it; empty for GRUB_DEFAULT's."""
+        return self.environment().get("saved_entry", "")
+
+    def text(self) -> str:
+        """Return the entry."""
+        entry, probe = self.entry, f"{self.prefix}-probe"
+        relative = f"{self.prefix}-mkrelpath"
+        words = [
+            word for word in f"{entry.cmdline} {entry.words}".split() if not word.startswith("BOOT_IMAGE=")
+        ]
+        if not all(WORD.match(word) for word in [*words, entry.image, entry.initrd or "-"]):
+            raise LoaderError(f"a quote in the command line cannot go into a boot entry: {' '.join(words)}")
+        uuid = self.tools.say(probe, "--target=fs_uuid", entry.image)
+        begin, end = self.marks
+        quoted = " ".join(f"'{word}'" for word in words)
+        lines = [
+            f"menuentry '{entry.id}' --id '{entry.id}' {{",
+            f"\tinsmod {self.tools.say(probe, '--target=fs', entry.image)}",
+            f"\tsearch --no-floppy --fs-uuid --set=root {uuid}",
+            f"\tlinux '{self.tools.say(relative, entry.image)}' {quoted}",
+            *([f"\tinitrd '{self.tools.say(relative, entry.initrd)}'"] if entry.initrd else []),
+            "}",
+        ]
+        return begin + "".join(f"{line}\n" for line in lines) + end
+
+    def add(self) -> bool:
+        """Write the entry; GRUB must read the file."""
+        if "custom.cfg" not in self.config():
+            raise LoaderError(
+                f"{self.directory}/grub.cfg does not source custom.cfg:"
+                f" bring /etc/grub.d/41_custom back and run {self.prefix}-mkconfig"
+            )
+        rest, ours = self.others()
+        wanted = self.text()
+        if ours == wanted:
+            return False
+        self.write(rest + wanted)
+        return True
+
+    def remove(self) -> bool:
+        """Take the entry out, and the file with it when nothing else is in it."""
+        rest, ours = self.others()
+        if not ours:
+            return False
+        if rest.strip():
+            self.write(rest)
+        else:
+            self.file.unlink()
+        return True
+
+    def write(self, text: str) -> None:
+        """Replace the file in one step."""
+        draft = self.file.with_name(f"{self.file.name}.new")
+        with draft.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.chmod(0o600)
+        draft.replace(self.file)
+
+    def make_default(self, wanted: str) -> bool:
+        """Boot WANTED by default."""
+        if self.default() == wanted:
+            return False
+        if "saved_entry" not in self.config():
+            raise LoaderError(
+                f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig"
+            )
+        if wanted:
+            self.tools.say(f"{self.prefix}-set-default", wanted)
+        else:
+            self.tools.say(f"{self.prefix}-editenv", "-", "unset", "saved_entry")
+        return True
+
+    def own_default(self) -> str:
+        """Return what `default` says when the entry is the default."""
+        return self.entry.id
+
+
+class Bls(Loader):
+    """Entries that grubby writes."""
+
+    def info(self) -> Optional[str]:
+        """Return what grubby says of the image, None when it knows no entry of it."""
+        return self.tools.call("grubby", f"--info={self.entry.image}", may_fail=True)
+
+    def present(self) -> bool:
+        """Whether the entry is there."""
+        return self.info() is not None
+
+    def default(self) -> str:
+        """Return the image that is booted by default."""
+        return self.tools.say("grubby", "--default-kernel")
+
+    def identify(self) -> str:
+        """Return the name of the entry's file, by which GRUB knows it."""
+        found = re.search(r'^id="?([^"\n]+)"?$', self.info() or "", re.MULTILINE)
+        return found[1] if found else self.entry.id
+
+    def add(self) -> bool:
+        """Write the entry, with the default one's command line and our words."""
+        if self.present():
+            return False
+        initrd = [f"--initrd={self.entry.initrd}"] if self.entry.initrd else []
+        self.tools.say(
+            "grubby",
+            f"--add-kernel={self.entry.image}",
+            f"--title={self.entry.id}",
+            "--copy-default",
+            f"--args={self.entry.words}",
+            *initrd,
+        )
+        return True
+
+    def remove(self) -> bool:
+        """Take the entry out."""
+        if not self.present():
+            return False
+        self.tools.say("grubby", f"--remove-kernel={self.entry.image}")
+        return True
+
+    def make_default(self, wanted: str) -> bool:
+        """Boot the image WANTED by default."""
+        if self.default() == wanted:
+            return False
+        self.tools.say("grubby", f"--set-default={wanted}")
+        return True
+
+    def own_default(self) -> str:
+        """Return what `default` says when the entry is the default."""
+        return self.entry.image
+
+
+def check_image(image: Path, sha256: str) -> None:
+    """Raise LoaderError unless the file has this hex SHA-256."""
+    digest = hashlib.sha256()
+    try:
+        with image.open("rb") as stream:
+            for block in iter(lambda: stream.read(READ_SIZE), b""):
+                digest.update(block)
+    except OSError as error:
+        raise LoaderError(f"{image} cannot be read: {error.strerror}") from error
+    if digest.hexdigest() != sha256:
+        raise LoaderError(f"{image} has SHA-256 {digest.hexdigest()}, not {sha256}")
+
+
+def act(loader: Any, options: argparse.Namespace) -> bool:
+    """Do what was asked for; return whether it changed anything."""
+    if options.action == "look":
+        return False
+    if options.action == "remove":
+        # The default first: an entry that is gone would leave a default that nothing has.
+        former = options.former_default
+        changed = loader.make_default(former) if loader.default() == loader.own_default() else False
+        armed = loader.disarm()
+        return bool(loader.remove() or armed or changed)
+    if options.action == "default":
+        return bool(loader.make_default(loader.own_default()))
+    check_image(Path(options.sysroot) / options.image.lstrip("/"), options.sha256)
+    loader.require_one_time_boots()
+    before = loader.default()
+    added = loader.add()
+    if loader.default() != before:
+        loader.make_default(before)
+    armed = loader.arm()
+    return bool(added or armed)
+
+
+def main() -> int:
+    """Parse the command line, act, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--action", choices=["look", "once", "default", "remove"], required=True)
+    parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
+    parser.add_argument("--release", required=True, help="uname -r of the kernel")
+    parser.add_argument("--image", required=True, help="path of the kernel image")
+    parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
+    parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
+    parser.add_argument("--cmdline", default="", help="the default kernel's command line")
+    parser.add_argument("--initrd", default="", help="path of an initial RAM disk")
+    parser.add_argument("--former-default", default="", help="what `look` said was the default, before")
+    parser.add_argument("--sysroot", default="/", help="directory with boot/")
+    options = parser.parse_args()
+    wanted = options.loader
+    entry = Entry(f"smt-ab-{options.release}", options.image, options.words, options.cmdline, options.initrd)
+    try:
+        tools = Tools(wanted["packages"])
+        directory = Path(options.sysroot) / wanted["directory"].lstrip("/")
+        kind = {"custom": Custom, "bls": Bls}[wanted["kind"]]
+        loader = kind(tools, entry, wanted["prefix"], directory)
+        changed = act(loader, options)
+        answer = {"changed": changed, "present": loader.present(), "default": loader.default()}
+    except (LoaderError, OSError) as error:
+        json.dump({"error": str(error)}, sys.stdout)
+        return 1
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

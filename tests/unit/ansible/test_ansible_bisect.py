@@ -1,0 +1,162 @@
+"""Finding the patch that changed how long a switch takes: the steps, and the judgement of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_lpar import ANSIBLE, FAKES, FakeHost
+from test_ansible_build import calls, lpar_lab
+from test_ansible_scripts import load
+
+SCRIPT = ANSIBLE / "bisect.sh"
+#: Writes the verdict of a step as the file `answers` has it, and notes the step.
+PLAYBOOK = """#!{python}
+import json, sys
+from pathlib import Path
+given = dict(word.split("=", 1) for word in sys.argv if word.startswith("bisect_"))
+work = Path({work!r})
+with (work / "steps").open("a") as steps:
+    steps.write(given["bisect_step"] + "\\n")
+verdicts = Path(given["bisect_dir"]) / "verdicts"
+verdicts.mkdir(exist_ok=True)
+answer = json.loads((work / "answers").read_text())[int(given["bisect_step"])]
+if not answer:
+    sys.exit(2)
+(verdicts / given["bisect_step"]).write_text(answer)
+"""
+
+
+def bisect(tmp_path: Path, answers: str, *arguments: str) -> tuple[int, str, list[int]]:
+    """Bisect a series whose steps behave as the letters say; return exit code, output and the steps taken."""
+    words = {"o": "old", "n": "new", "s": "skip", "x": ""}
+    (tmp_path / "answers").write_text(json.dumps([words[letter] for letter in answers]))
+    (tmp_path / "steps").write_text("")
+    book = tmp_path / "ansible-playbook"
+    book.write_text(PLAYBOOK.format(python=sys.executable, work=str(tmp_path)))
+    book.chmod(0o755)
+    done = subprocess.run(
+        [SCRIPT, *arguments] if arguments else [SCRIPT, tmp_path / "walk", "0", str(len(answers) - 1)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+    )
+    steps = [int(step) for step in (tmp_path / "steps").read_text().split()]
+    return done.returncode, done.stdout + done.stderr, steps
+
+
+def test_the_patch_that_changed_it_is_found_and_no_step_is_taken_twice(tmp_path: Path) -> None:
+    code, said, steps = bisect(tmp_path, "ooooonnnn")
+    assert code == 0, said
+    assert "is the first after commit" in said
+    assert "\n    5 patches" in said
+    assert len(steps) == len(set(steps)) == 3
+    code, said, steps = bisect(tmp_path, "ooooonnnn")
+    assert (code, steps) == (0, [])
+    assert "\n    5 patches" in said
+
+
+def test_a_step_that_tells_nothing_is_skipped(tmp_path: Path) -> None:
+    code, said, steps = bisect(tmp_path, "oosnn")
+    assert 2 in steps
+    assert "There are only 'skip'ped commits left to test" in said
+    assert code != 0
+
+
+def test_a_step_that_could_not_be_measured_ends_it_and_is_taken_again(tmp_path: Path) -> None:
+    code, said, _ = bisect(tmp_path, "oxn")
+    assert code != 0, said
+    code, said, steps = bisect(tmp_path, "oon")
+    assert (code, steps) == (0, [1]), said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("here", "0", "3"), "name the directory by its absolute path"),
+        (("/srv/a b", "0", "3"), "has characters other than"),
+        (("/srv/bisect", "3", "3"), "OLD and NEW are '3' and '3'"),
+        (("/srv/bisect",), "OLD and NEW are '' and ''"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    code, said, steps = bisect(tmp_path, "on", *arguments)
+    assert (code, steps) == (2, [])
+    assert words in said
+
+
+def test_a_directory_of_other_ends_is_refused(tmp_path: Path) -> None:
+    assert bisect(tmp_path, "on")[0] == 0
+    code, said, _ = bisect(tmp_path, "onn")
+    assert code == 2
+    assert "is of a bisection between other ends" in said
+
+
+@pytest.mark.parametrize(
+    ("against_old", "against_new", "verdict"),
+    [
+        ("no difference shown", "slower", "old"),
+        ("faster", "no difference shown", "new"),
+        ("slower", "too few samples", "new"),
+        ("faster", "slower", "skip"),
+        ("no difference shown", "no difference shown", "skip"),
+        ("not measured", "not measured", "skip"),
+    ],
+)
+def test_a_step_is_like_one_end_or_skipped(against_old: str, against_new: str, verdict: str) -> None:
+    assert load("judge_step").judge(against_old, against_new) == verdict
+
+
+def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeHost) -> None:
+    tool = lpar_lab(host, "6.12-patched", "tar")
+    del host.variables["ab_variants"]
+
+    result = host.play(
+        "bisect.yml",
+        "--check",
+        bisect_dir=str(host.work),
+        bisect_old=0,
+        bisect_new=4,
+        bisect_step=2,
+        bisect_tool=str(tool),
+    )
+
+    assert result.code == 0, result.output
+    assert "would build" in result.flat
+    assert f"patches with {tool} build-kernel" in result.flat
+    assert calls(host) == []
+
+
+def test_a_step_that_was_measured_is_judged(host: FakeHost) -> None:
+    """By the real comparison, of what three kernels left."""
+    results = host.work / "steps/2/raw/fake"
+    results.mkdir(parents=True)
+    for number, (label, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
+        host.write("proc/sys/kernel/osrelease", label)
+        host.write("seconds.json", json.dumps({label: seconds}))
+        options = {"iterations": 6, "count-iterations": 0, "warmup": 0, "settle": 0, "timeout": 60}
+        subprocess.run(
+            [
+                *(sys.executable, FAKES / "timer.py", "run", "smt=off", "smt=on", "--label", label),
+                *(word for name, value in options.items() for word in (f"--{name}", str(value))),
+                *("--sysroot", host.root, "--output", results / f"{number:02}-{label}.jsonl"),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    playbook = host.work / "judge.yml"
+    playbook.write_text(
+        "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.include_role: {name: bisect, tasks_from: judge}\n"
+    )
+
+    result = host.play(str(playbook), bisect_dir=str(host.work), bisect_step=2)
+
+    assert result.code == 0, result.output
+    assert (host.work / "verdicts/2").read_text() == "new\n"
+    assert "2 patches: new (smt=off: faster against the old end, no difference shown against" in result.flat
