@@ -59,7 +59,7 @@ Clock Event Device: decrementer
 TRACE = """\
 # tracer: nop
 #           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
-  python-61 [001] d....  10.000100: program: (clockevents_program_event+0x8/0x230) expires=11000000000
+  python-61 [001] d....  10.000100: program: (clockevents_program_event+0x8/0x230) expires=11000000001
   python-61 [001] d....  10.000110: now: (clockevents_program_event+0xb0/0x230 <- ktime_get) now=10000108000
   python-61 [001] d....  10.000120: ticks: (decrementer_set_next_event+0x8/0x90) ticks=511944704
   <idle>-0 [001] d....  10.000200: program: (clockevents_program_event+0x8/0x230) expires=10010000000
