@@ -132,7 +132,7 @@ def worst_ppm(found: Sequence[Programming], device: Device) -> float | None:
         max(abs(one.ticks - one.exact) - rounding, 0.0) / one.exact * 1e6 * (-1 if one.error_ppm < 0 else 1)
         for one in found
     ]
-    return max(beyond, key=abs) if beyond else None
+    return max(beyond, key=abs) or 0.0 if beyond else None
 
 
 def early_interrupts(events: Sequence[Event], expires: int, length_ns: int) -> tuple[int, int, float]:
