@@ -92,28 +92,36 @@ def programmings(
 ) -> list[Programming]:
     """Return what was programmed for the timer that expires then; RATIO is the clock's to its counter."""
     rate = device.rate / ratio
-    found, ours, now = [], False, 0
+    found, until, now = [], None, 0
     for event in events:
         if event.name == "program":
-            ours, now = event.fields["expires"] == expires, 0
+            until, now = _ours(event, expires), 0
         elif event.name == "now":
             now = event.fields["now"]
-        elif ours and event.name == "ticks" and 0 < expires - now < device.max_ns * 0.99:
-            found.append(Programming(event.fields["ticks"], (expires - now) * rate))
-        elif ours and event.name == "deadline" and anchor is not None:
-            exact = (expires - anchor.expires) * rate
+        elif until is None:
+            continue
+        elif event.name == "ticks" and 0 < until - now < device.max_ns * 0.99:
+            found.append(Programming(event.fields["ticks"], (until - now) * rate))
+        elif event.name == "deadline" and anchor is not None:
+            exact = (until - anchor.expires) * rate
             found.append(Programming(event.fields["cycles"] - anchor.cycles, exact))
     return [one for one in found if one.exact >= LEAST_TICKS]
 
 
+def _ours(event: Event, expires: int) -> int | None:
+    """Return until when the timer is programmed, if it is for this sleep: the kernel adds the slack."""
+    until = event.fields["expires"]
+    return until if 0 <= until - expires <= LEAST_SLACK_NS else None
+
+
 def find_anchor(events: Sequence[Event], expires: int) -> Anchor | None:
     """Return the last deadline of a short sleep; None where the device is not coupled."""
-    ours, found = False, None
+    until, found = None, None
     for event in events:
         if event.name == "program":
-            ours = event.fields["expires"] == expires
-        elif ours and event.name == "deadline":
-            found = Anchor(expires, event.fields["cycles"])
+            until = _ours(event, expires)
+        elif until is not None and event.name == "deadline":
+            found = Anchor(until, event.fields["cycles"])
     return found
 
 
@@ -124,7 +132,7 @@ def worst_ppm(found: Sequence[Programming], device: Device) -> float | None:
         max(abs(one.ticks - one.exact) - rounding, 0.0) / one.exact * 1e6 * (-1 if one.error_ppm < 0 else 1)
         for one in found
     ]
-    return max(beyond, key=abs) if beyond else None
+    return max(beyond, key=abs) or 0.0 if beyond else None
 
 
 def early_interrupts(events: Sequence[Event], expires: int, length_ns: int) -> tuple[int, int, float]:
