@@ -68,6 +68,6 @@ def test_linters_are_given_files() -> None:
     assert tracked("*.yml")
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_ansible_lint() -> None:
     run(["ansible-lint", "--offline", "--profile", "production", "--strict"])
