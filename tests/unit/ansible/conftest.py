@@ -24,6 +24,7 @@ def switching(host: fake_lpar.FakeHost) -> FakeHost:
     """The same host with two cores x SMT4 and a kernel and a ppc64_cpu that switch them."""
     kernel = FakeHost.build(host.root)
     kernel.put("proc/cmdline", fake_lpar.DEFAULT_CMDLINE)
+    kernel.put("proc/sys/kernel/osrelease", fake_lpar.DEFAULT_RELEASE)
     kernel.add_fqs_delays()
     kernel.install_ppc64_cpu(path="control")
     return kernel
