@@ -29,6 +29,7 @@ def assert_back(host: FakeHost) -> None:
     assert host.read("proc/cmdline") == DEFAULT_CMDLINE
     assert host.read("sys/kernel/kexec_loaded") == "0"
     assert not host.staging.exists()
+    assert not [path for path in (host.root / "etc").glob("systemd/system/**/*") if "fallback" in path.name]
 
 
 def assert_fails(result: PlayResult, *messages: str) -> None:
@@ -60,6 +61,8 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
     assert [run["host"]["kernel_release"] for run in runs] == [f"6.12-{name}" for name in order]
     assert str(host.results / "raw/fake") in result.flat
     assert host.read("sys/devices/system/cpu/smt/control") == "off"
+    waiting = [json.loads(line) for line in host.read("waiting.log").splitlines()]
+    assert waiting == [["smt-ab-fallback.timer"] * 2] * 4, "no boot without a way back"
     assert_back(host)
 
 

@@ -345,3 +345,46 @@ def test_without_clocksources_the_missing_file_is_named(tmp_path: Path) -> None:
     code, said = clocksource(tmp_path, "--restore")
     assert code == 1
     assert said["error"].endswith("current_clocksource: No such file or directory")
+
+
+def test_a_fallback_is_what_systemd_takes_and_goes_without_a_trace(tmp_path: Path) -> None:
+    units = tmp_path / "etc/systemd/system"
+    (units / "sysinit.target.wants").mkdir(parents=True)
+    (units / "sysinit.target.wants/theirs.service").symlink_to("/lib/theirs.service")
+    called = tmp_path / "called"
+    path = tool(tmp_path / "bin", "systemctl", f'echo "$*" >> {called}\n')
+    before = sorted(units.rglob("*"))
+    arm = ("--action=arm", "--release=6.12.9-x", "--seconds=900", f"--sysroot={tmp_path}")
+    disarm = ("--action=disarm", f"--sysroot={tmp_path}")
+
+    assert run("boot_fallback", *disarm, path=path) == (0, {"changed": False})
+    assert not called.exists()
+    for variant, condition in (
+        ("patched", "ConditionKernelCommandLine=smt_ab.variant=patched"),
+        ("", "ConditionKernelVersion=6.12.9-x"),
+    ):
+        assert run("boot_fallback", *arm, f"--variant={variant}", path=path) == (0, {"changed": True})
+        text = (units / "smt-ab-fallback.timer").read_text().splitlines()
+        assert condition in text
+        assert "OnBootSec=900" in text
+    for target in ("sysinit", "emergency"):
+        link = units / f"{target}.target.wants/smt-ab-fallback.timer"
+        assert link.resolve() == units / "smt-ab-fallback.timer"
+        service = (units / "smt-ab-fallback.service").read_text()
+        assert f"/etc/systemd/system/{target}.target.wants/smt-ab-fallback.timer" in service
+    verify = ["systemd-analyze", "verify", "--man=no", str(units / "smt-ab-fallback.timer")]
+    checked = subprocess.run(verify, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+    assert run("boot_fallback", *disarm, path=path) == (0, {"changed": True})
+    assert sorted(units.rglob("*")) == before
+    assert called.read_text().splitlines() == ["stop smt-ab-fallback.timer", "daemon-reload"]
+
+
+def test_a_fallback_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "etc").write_text("")
+
+    code, answer = run("boot_fallback", "--action=arm", "--release=x", f"--sysroot={tmp_path}")
+
+    assert code == 1
+    assert answer == {"changed": False, "error": f"{tmp_path}/etc/systemd/system: Not a directory"}

@@ -43,7 +43,10 @@ def boot(release: str, cmdline: str) -> None:
 
 
 def start(image: str, cmdline: str) -> None:
-    """Boot an image: what it holds is its release."""
+    """Boot an image: what it holds is its release. Which timer of ours waits for a boot is noted."""
+    waiting = sorted(path.name for path in UNITS.glob("*.wants/*"))
+    with (ROOT / "waiting.log").open("a") as log:
+        log.write(json.dumps(waiting) + "\n")
     if image == "PANIC":
         with (ROOT / "console.log").open("a") as console:
             console.write("Requested init /nowhere failed (error -2).\r\n")
@@ -133,7 +136,7 @@ def unit_file(verb: str, name: str) -> int:
     elif verb in ("enable", "start"):
         (enabled if verb == "enable" else active).touch()
     elif verb in ("disable", "stop"):
-        (enabled if verb == "disable" else active).unlink()
+        (enabled if verb == "disable" else active).unlink(missing_ok=True)
     return 0
 
 

@@ -1,0 +1,110 @@
+"""Have a host leave a kernel under test by itself unless somebody confirms it in time, or take that back.
+
+A timer of systemd, which starts only on that kernel, reboots the host to its default kernel. It needs neither
+the network nor whoever booted the kernel. It goes off once: before it reboots, it takes itself away.
+
+Runs on the host, on its own Python (3.9 or newer), fed through standard input.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+UNITS = Path("etc/systemd/system")
+TIMER = "smt-ab-fallback.timer"
+SERVICE = "smt-ab-fallback.service"
+#: Where it starts: with every boot that gets past the first file systems, and with one that does not.
+TARGETS = ("sysinit.target", "emergency.target")
+
+TIMER_TEXT = """# Written by boot_fallback; taken back when the kernel has proven that it can be reached.
+[Unit]
+Description=Leave {release} if nobody confirms it
+DefaultDependencies=no
+{condition}
+
+[Timer]
+OnBootSec={seconds}
+AccuracySec=1s
+"""
+
+SERVICE_TEXT = """# Written by boot_fallback; taken back when the kernel has proven that it can be reached.
+[Unit]
+Description=Leave {release}, which nobody has confirmed
+DefaultDependencies=no
+
+[Service]
+Type=oneshot
+Environment=SYSTEMCTL_SKIP_AUTO_KEXEC=1
+StandardOutput=journal+console
+ExecStart=/bin/echo smt-ab: nobody has confirmed {release} within {seconds} s, rebooting to the default kernel
+ExecStart=/bin/rm -f {links}
+ExecStart=systemctl --no-block reboot
+"""
+
+
+def links() -> list[Path]:
+    """Return what makes systemd start the timer, relative to the root."""
+    return [UNITS / f"{target}.wants" / TIMER for target in TARGETS]
+
+
+def arm(root: Path, release: str, variant: str, seconds: int) -> bool:
+    """Write the units; they are read by the next boot. Always a change."""
+    condition = (
+        f"ConditionKernelCommandLine=smt_ab.variant={variant}"
+        if variant
+        else f"ConditionKernelVersion={release}"
+    )
+    words = {"release": release, "seconds": seconds, "condition": condition}
+    words["links"] = " ".join(f"/{link}" for link in links())
+    for name, text in ((SERVICE, SERVICE_TEXT), (TIMER, TIMER_TEXT)):
+        (root / UNITS).mkdir(parents=True, exist_ok=True)
+        (root / UNITS / name).write_text(text.format(**words), encoding="utf-8")
+    for link in links():
+        (root / link).parent.mkdir(exist_ok=True)
+        (root / link).unlink(missing_ok=True)
+        (root / link).symlink_to(f"../{TIMER}")
+    return True
+
+
+def disarm(root: Path) -> bool:
+    """Stop the timer and remove the units; whether there were any. OSError: systemctl is missing."""
+    ours = [*links(), UNITS / TIMER, UNITS / SERVICE]
+    there = [root / path for path in ours if (root / path).is_symlink() or (root / path).exists()]
+    if not there:
+        return False
+    # Of a boot in which it never started systemctl knows nothing to stop, which is as good.
+    subprocess.run(["systemctl", "stop", TIMER], capture_output=True, check=False)
+    for path in there:
+        path.unlink(missing_ok=True)
+    for link in links():
+        # Ours if nothing else is in it; systemd looks into both either way.
+        if not any((root / link).parent.glob("*")):
+            (root / link).parent.rmdir()
+    subprocess.run(["systemctl", "daemon-reload"], capture_output=True, check=False)
+    return True
+
+
+def main() -> int:
+    """Parse the command line, act, and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--action", choices=["arm", "disarm"], required=True, help="what to do")
+    parser.add_argument("--release", default="", help="uname -r of the kernel to leave")
+    parser.add_argument("--variant", default="", help="its tag; empty for one that has none")
+    parser.add_argument("--seconds", type=int, default=0, help="how long after its start")
+    parser.add_argument("--sysroot", type=Path, default=Path("/"), help="directory with etc/")
+    options = parser.parse_args()
+    try:
+        if options.action == "arm":
+            changed = arm(options.sysroot, options.release, options.variant, options.seconds)
+        else:
+            changed = disarm(options.sysroot)
+    except OSError as error:
+        print(json.dumps({"changed": False, "error": f"{error.filename}: {error.strerror}"}))
+        return 1
+    print(json.dumps({"changed": changed}))
+    return 0
+
+
+sys.exit(main())
