@@ -11,7 +11,7 @@ import pytest
 
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import arch, process, signals
-from lpar_lab.guest import lifecycle, qemu, seed, ssh, state
+from lpar_lab.guest import lifecycle, qemu, qmp, seed, ssh, state
 from lpar_lab.guest.lifecycle import Ready, Request
 from lpar_lab.kernel.artifact import Artifact, SourceRef
 from lpar_lab.paths import Paths
@@ -221,3 +221,24 @@ def test_probe_wants_three_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for bad in (process.Finished(255, ""), process.Finished(0, "b-1\n"), None):
         monkeypatch.setattr(ssh, "run", lambda *_, bad=bad: bad)
         assert lifecycle.probe(tmp_path, 1, 1.0) is None
+
+
+def test_reset_wants_a_running_guest_whose_qemu_does_it(
+    play: Play, paths: Paths, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ToolError, match="'lab1' is not running") as caught:
+        lifecycle.reset("lab1", paths)
+    assert caught.value.code is ExitCode.USAGE
+    play("booting", "stay")
+    answer(monkeypatch, Ready("boot-1", RELEASE, 16))
+    lifecycle.up(request(), KERNEL, DISK, paths, said.append)
+    # The fake has no monitor.
+    with pytest.raises(ToolError, match="guest 'lab1': system_reset") as caught:
+        lifecycle.reset("lab1", paths)
+    assert caught.value.code is ExitCode.GUEST
+    asked = []
+    monkeypatch.setattr(qmp, "execute", lambda folder, command: asked.append((folder.name, command)))
+    lifecycle.reset("lab1", paths)
+    assert asked == [("lab1", "system_reset")]
+    monkeypatch.undo()
+    assert lifecycle.down("lab1", paths, said.append)

@@ -101,9 +101,9 @@ def main() -> int:
         else:
             changed = disarm(options.sysroot)
     except OSError as error:
-        print(json.dumps({"changed": False, "error": f"{error.filename}: {error.strerror}"}))
+        sys.stdout.write(json.dumps({"changed": False, "error": f"{error.filename}: {error.strerror}"}))
         return 1
-    print(json.dumps({"changed": changed}))
+    sys.stdout.write(json.dumps({"changed": changed}))
     return 0
 
 

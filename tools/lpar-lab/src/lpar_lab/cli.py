@@ -67,6 +67,7 @@ def parser() -> Parser:
     _add_package(commands)
     _add_build_rootfs(commands)
     _add_up(commands)
+    _add_reset(commands)
     _add_down(commands)
     _add_status(commands)
     _add_ssh(commands)
@@ -228,6 +229,17 @@ def _add_up(commands: Any) -> None:
     command.set_defaults(run=_up)
 
 
+def _add_reset(commands: Any) -> None:
+    command = _add(
+        commands,
+        "reset",
+        "power-cycle a guest, as a management console would: it boots its default kernel from the same disk",
+        "  lpar-lab reset lab1",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.set_defaults(run=_reset)
+
+
 def _add_down(commands: Any) -> None:
     command = _add(
         commands,
@@ -373,6 +385,12 @@ def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Art
             f"{arguments.kernel} is a kernel for {kernel.arch}", f"use --arch {kernel.arch}", ExitCode.USAGE
         )
     return kernel
+
+
+def _reset(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    lifecycle.reset(arguments.name, paths)
+    say(f"guest '{arguments.name}' is reset and boots")
+    return ExitCode.OK
 
 
 def _down(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:

@@ -361,6 +361,18 @@ def require_running(name: str, paths: Paths) -> tuple[Path, State]:
     return folder, guest
 
 
+def reset(name: str, paths: Paths) -> None:
+    """Take a running guest's power away and give it back; returns at once.
+
+    Raises ToolError: USAGE when the guest is not running, GUEST when QEMU does not do it.
+    """
+    folder, _ = require_running(name, paths)
+    try:
+        qmp.execute(folder, "system_reset")
+    except qmp.QmpError as error:
+        raise ToolError(f"guest '{name}': {error}", f"lpar-lab down {name}", ExitCode.GUEST) from error
+
+
 def machine_status(folder: Path) -> str:
     """Ask QEMU for the machine's run state, such as `running`; `unknown` when it does not answer."""
     with contextlib.suppress(qmp.QmpError):

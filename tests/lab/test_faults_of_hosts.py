@@ -1,0 +1,193 @@
+"""What goes wrong on a host while a playbook is at work there: the host ends as it began.
+
+More are in test_deploy.py: a kernel that panics, an image that is not the one that was built, two runs.
+"""
+
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from labtools import Lab, wait_for, wait_while
+
+# Both kernels and the base disk may have to be built first.
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+
+GUEST = "faulty"
+BOOT_TIMEOUT_S = 90
+"""A guest that is left alone is up after about half of it."""
+ASK = (
+    "uname -r; cd /sys; cat devices/system/cpu/online devices/system/cpu/smt/control kernel/rcu_expedited"
+    " kernel/rcu_normal kernel/kexec_loaded kernel/tracing/current_tracer; ls kernel/tracing/instances;"
+    " find /var/lib/smt-ab /boot/smt-ab /etc/systemd/system -name '*smt-ab*'"
+    " -o -path '*/smt-ab/*' 2>/dev/null | sort; true"
+)
+#: Cuts every connection when the first CPU goes offline; a service, as it has to outlive its own.
+CUT = (
+    "systemd-run --quiet --collect --unit=cut --working-directory=/sys/devices/system/cpu"
+    " sh -c 'all=$(cat online);"
+    ' while [ "$(cat online)" = "$all" ]; do :; done; pkill -KILL -f "^sshd-session"\''
+)
+
+
+@dataclass(frozen=True)
+class Host:
+    """A guest that is asked what it is like."""
+
+    lab: Lab
+    artifact: str
+
+    def looks(self) -> list[str]:
+        return self.lab.must("ssh", GUEST, "--", ASK, timeout=300).split()
+
+    def release(self) -> str:
+        """The kernel that runs; empty while none answers."""
+        done = self.lab.run("ssh", GUEST, "--", "uname -r", timeout=60)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    def deployed(self) -> str:
+        """The release of the kernel that is deployed."""
+        release: str = json.loads(Path(self.artifact).read_text())["release"]
+        return release
+
+    def console(self) -> str:
+        return (self.lab.guests / GUEST / "console.log").read_text(errors="replace")
+
+    def deploys(self, **variables: object) -> Popen[str]:
+        wanted = {"deploy_artifact": self.artifact, "ab_boot_timeout": BOOT_TIMEOUT_S}
+        return self.lab.start_play("deploy.yml", GUEST, wanted | variables)
+
+    def rolls_back(self, **variables: object) -> None:
+        done = self.lab.play("rollback.yml", GUEST, variables)
+        assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.fixture(scope="module")
+def host(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    built = lab.must("build-kernel", "--variant", "patched", "--print-artifact", timeout=2400).strip()
+    folder = tmp_path_factory.mktemp("kernels") / "patched"
+    lab.must("package", built, "--output-dir", folder)
+    lab.must("up", GUEST, "--cores", "2", "--threads", "4", timeout=2400)
+    yield Host(lab, str(folder / "artifact.json"))
+    lab.must("down", GUEST)
+
+
+def ended(command: Popen[str], code: int = 2) -> str:
+    """Wait for a playbook's end; return what it said without YAML's folding."""
+    output, errors = command.communicate(timeout=1500)
+    said = " ".join((output + errors).split())
+    assert command.returncode == code, said[-6000:]
+    return said
+
+
+def await_task(command: Popen[str], name: str) -> None:
+    """Read what a playbook says until it begins a task; nothing of it is lost that a failure needs."""
+    assert command.stdout
+    seen = []
+    for line in command.stdout:
+        seen.append(line)
+        if line.startswith("TASK [") and name in line:
+            return
+    raise AssertionError(f"never came to '{name}':\n{''.join(seen)[-4000:]}")
+
+
+def test_power_that_fails_in_the_middle_of_a_kexec(host: Host) -> None:
+    before = host.looks()
+    jumps = host.console().count("Starting new kernel")
+    command = host.deploys()
+    wait_while(command, lambda: host.console().count("Starting new kernel") > jumps, 600)
+    host.lab.must("reset", GUEST)
+
+    said = ended(command)
+
+    assert "came back with another kernel: wanted 6.12" in said
+    assert f"The host is back on {before[0]} with SMT as it was" in said
+    assert host.looks() == before
+
+
+def test_a_kernel_without_a_network_gives_the_host_back_by_itself(host: Host) -> None:
+    before = host.looks()
+
+    said = ended(host.deploys(deploy_append="initcall_blacklist=virtio_net_driver_init"))
+
+    assert f"did not come back within {BOOT_TIMEOUT_S} s" in said
+    assert f"The host is back on {before[0]} with SMT as it was" in said
+    assert (
+        f"smt-ab: nobody has confirmed {json.loads(Path(host.artifact).read_text())['release']}"
+        in host.console()
+    )
+    assert host.looks() == before
+
+
+def test_ctrl_c_while_a_kernel_boots(host: Host) -> None:
+    """The controller is gone, and the kernel that nobody confirms gives the host back."""
+    before = host.looks()
+    command = host.deploys()
+    await_task(command, "Wait for another boot_id")
+    command.send_signal(signal.SIGINT)
+    command.communicate(timeout=60)
+    assert command.returncode != 0
+    deployed = json.loads(Path(host.artifact).read_text())["release"]
+    wait_for(
+        lambda: f"nobody has confirmed {deployed}" in host.console().rpartition("Starting new kernel")[2], 300
+    )
+    wait_for(lambda: host.release() == before[0], 300)
+
+    again = ended(host.deploys())
+    assert "has been using this host since" in again
+    host.rolls_back(ab_break_lock=True)
+
+    assert host.looks() == before
+
+
+def test_ctrl_c_while_a_switch_is_timed(host: Host) -> None:
+    before = host.looks()
+    results = host.lab.folder / "interrupted"
+    timing = {"ab_iterations": 20, "ab_settle": 0, "ab_results_dir": str(results)}
+    command = host.lab.start_play("time.yml", GUEST, timing)
+    await_task(command, "Follow the timing")
+    command.send_signal(signal.SIGINT)
+    command.communicate(timeout=60)
+    assert command.returncode != 0
+
+    host.rolls_back(ab_break_lock=True, ab_results_dir=str(results))
+
+    assert host.looks() == before
+    assert list((results / "raw" / GUEST).iterdir()), "what was timed is kept"
+
+
+def test_connections_cut_while_a_switch_is_timed(host: Host) -> None:
+    before = host.looks()
+    results = host.lab.folder / "cut"
+    host.lab.must("ssh", GUEST, "--", CUT)
+
+    done = host.lab.play(
+        "time.yml", GUEST, {"ab_iterations": 3, "ab_settle": 0, "ab_results_dir": str(results)}
+    )
+
+    assert done.returncode == 0, done.stdout[-4000:]
+    (file,) = (results / "raw" / GUEST).iterdir()
+    records = [json.loads(line) for line in file.read_text().splitlines()]
+    timed = [record["status"] for record in records if record.get("phase") == "timed"]
+    assert timed == ["ok"] * 6
+    assert host.looks() == before
+
+
+def test_a_connection_cut_in_the_middle_of_a_switch(host: Host) -> None:
+    """The switch goes on without us, settings of RCU are back, and the same command finds it done."""
+    before = host.looks()
+    host.lab.must("ssh", GUEST, "--", CUT)
+
+    done = host.lab.play("apply-now.yml", GUEST, {"smt_switch_level": "off"})
+
+    assert done.returncode != 0, done.stdout[-4000:]
+    wait_for(lambda: host.looks()[1:4] == ["0,4", "off", "0"], 120)
+    host.rolls_back(ab_break_lock=True)
+    done = host.lab.play("apply-now.yml", GUEST, {"smt_switch_level": "off"})
+    assert "CPUs online as it is" in " ".join(done.stdout.split())
+    done = host.lab.play("apply-now.yml", GUEST, {"smt_switch_level": "on"})
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert host.looks() == before
