@@ -26,7 +26,7 @@ OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
     *("--kasan", "--switches", "--every", "--minutes"),
     *("--iterations", "--stock-modes", "--patched-modes", "--bare", "--one-thread"),
-    *("--append", "--chunk", "--boots", "--calls"),
+    *("--append", "--chunk", "--boots", "--calls", "--rounds", "--sleeps"),
 )
 """What decides, beside the files, what a test does."""
 
@@ -84,6 +84,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=20_000_000,
         help="test_clock_order: calls for each clocksource (20000000)",
     )
+    group.addoption("--rounds", type=int, default=3, help="test_clock_early: sleeps of each kind (3)")
+    group.addoption("--sleeps", default="", help="test_clock_early: their lengths in seconds (0.01,0.1,1,4)")
     group.addoption("--chunk", type=int, help="test_speed: CPUs of a chunk (what the patched kernel has)")
     group.addoption(
         "--append",

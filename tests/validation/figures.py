@@ -2,7 +2,8 @@
 """Put the kept runs into docs/kernel-validation.md, or take one more into docs/data.
 
 Those of test_speed are in docs/data/speed, and beside them their timings as hotplug-timer predict reads
-them, a CSV per base and architecture. Those of test_clock_costs are in docs/data/clocks.
+them, a CSV per base and architecture. Those of test_clock_costs are in docs/data/clocks, those of
+test_clock_early in docs/data/early.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import clockcosts
+import earlysleeps
 import gains
 import timings
 
@@ -23,6 +25,8 @@ PAGE = ROOT / "docs/kernel-validation.md"
 BEGIN = "<!-- figures of docs/data/speed; written by tests/validation/figures.py -->\n"
 CLOCKS = ROOT / "docs/data/clocks"
 CLOCKS_BEGIN = "<!-- figures of docs/data/clocks; written by tests/validation/figures.py -->\n"
+EARLY = ROOT / "docs/data/early"
+EARLY_BEGIN = "<!-- figures of docs/data/early; written by tests/validation/figures.py -->\n"
 END = "<!-- end of figures -->\n"
 
 
@@ -43,7 +47,9 @@ def fresh() -> str:
     tables = [f"**Base {base}**\n\n{gains.table(kept)}" for base, kept in runs.items()]
     page = page_with(PAGE.read_text("utf-8"), "\n".join(tables))
     clocks = [clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))]
-    return page_with(page, clockcosts.table(clocks), CLOCKS_BEGIN)
+    page = page_with(page, clockcosts.table(clocks), CLOCKS_BEGIN)
+    early = [earlysleeps.load(path) for path in sorted(EARLY.glob("*.json"))]
+    return page_with(page, earlysleeps.table(early), EARLY_BEGIN)
 
 
 def base_of(path: Path) -> str:
@@ -58,7 +64,10 @@ def place(run: gains.Run) -> str:
 
 def keep(run: Path, base: str) -> Path:
     """Take a run into the kept ones, in place of what they have of the same."""
-    return keep_clocks(run) if "costs" in json.loads(run.read_text("utf-8")) else keep_speed(run, base)
+    facts = json.loads(run.read_text("utf-8"))
+    if "sleeps" in facts:
+        return keep_early(run)
+    return keep_clocks(run) if "costs" in facts else keep_speed(run, base)
 
 
 def keep_clocks(run: Path) -> Path:
@@ -67,6 +76,15 @@ def keep_clocks(run: Path) -> Path:
     CLOCKS.mkdir(parents=True, exist_ok=True)
     target = CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json"
     clockcosts.save(loaded, target)
+    return target
+
+
+def keep_early(run: Path) -> Path:
+    """The same of an early.json."""
+    loaded = earlysleeps.load(run)
+    EARLY.mkdir(parents=True, exist_ok=True)
+    target = EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json"
+    earlysleeps.save(loaded, target)
     return target
 
 
@@ -93,7 +111,9 @@ def exports() -> dict[Path, str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Keep, then write; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("run", nargs="?", type=Path, help="speed.json or clocks.json of a run, to be kept")
+    parser.add_argument(
+        "run", nargs="?", type=Path, help="speed.json, clocks.json or early.json of a run, to be kept"
+    )
     parser.add_argument("--base", default="6.12", help="the base that a speed.json is of (6.12)")
     options = parser.parse_args(argv)
     try:

@@ -1,0 +1,181 @@
+"""What timers were programmed to while the clock was steered: stock against patched, targets, and the table.
+
+Pure functions.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from verdicts import Record, of_kind
+
+STOCK, PATCHED = "stock", "patched"
+KERNELS = (STOCK, PATCHED)
+MOST_PPM = 1.0
+"""What a sleep of a second or more may be off, beyond rounding."""
+LEAST_SEEN_PPM = 50.0
+"""What the stock kernel has to be off at 500 ppm, or the measurement does not see what it is about."""
+LONG_S = 1.0
+STEERED_PPM = 500.0
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """All sleeps of one length (s) at one rate (ppm), in one kernel; a value for each."""
+
+    kernel: str
+    ppm: float
+    seconds: float
+    off_ppm: tuple[float, ...]
+    interrupts: tuple[int, ...]
+    early: tuple[int, ...]
+    late_us: tuple[float, ...]
+
+    @property
+    def worst(self) -> float:
+        """How far what was programmed was off at most, with its sign."""
+        return max(self.off_ppm, key=abs)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How often a function was called in one kernel, and how long it took in all (us)."""
+
+    kernel: str
+    function: str
+    cpus: int
+    calls: int
+    us: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """Both kernels in guests of one shape with one timer."""
+
+    base: str
+    arch: str
+    device: str
+    releases: dict[str, str]
+    sleeps: tuple[Sleep, ...]
+    costs: tuple[Cost, ...]
+
+    def pairs(self) -> list[tuple[Sleep, Sleep]]:
+        """The same sleeps in stock and patched."""
+        after = {(sleep.ppm, sleep.seconds): sleep for sleep in self.sleeps if sleep.kernel == PATCHED}
+        before = [sleep for sleep in self.sleeps if sleep.kernel == STOCK]
+        return [(sleep, after[key]) for sleep in before if (key := (sleep.ppm, sleep.seconds)) in after]
+
+
+def sleeps(kernel: str, records: Iterable[Record]) -> list[Sleep]:
+    """The records of all rounds in a kernel; those that nothing was seen programmed of are left out."""
+    found: dict[tuple[float, float], list[Record]] = {}
+    for record in of_kind(records, "sleep"):
+        if record["worst_ppm"] is not None:
+            found.setdefault((record["ppm"], record["seconds"]), []).append(record)
+    return [
+        Sleep(
+            kernel,
+            ppm,
+            seconds,
+            tuple(record["worst_ppm"] for record in same),
+            tuple(record["interrupts"] for record in same),
+            tuple(record["early"] for record in same),
+            tuple(record["late_us"] for record in same),
+        )
+        for (ppm, seconds), same in found.items()
+    ]
+
+
+def costs(kernel: str, records: Iterable[Record]) -> list[Cost]:
+    """What was profiled in a kernel."""
+    return [
+        Cost(kernel, record["function"], record["cpus"], record["calls"], record["us"])
+        for record in of_kind(records, "cost")
+    ]
+
+
+def problems(run: Run) -> list[str]:
+    """Which targets were missed, and whether the measurement could have told."""
+    found = []
+    pairs = [pair for pair in run.pairs() if pair[0].seconds >= LONG_S]
+    steered = [pair for pair in pairs if abs(pair[0].ppm) >= STEERED_PPM]
+    if not steered:
+        return ["no long sleep was seen programmed in both kernels"]
+    if min(abs(before.worst) for before, _ in steered) < LEAST_SEEN_PPM:
+        found.append("the stock kernel follows the clock as well, or the measurement does not see it")
+    found += [
+        f"{after.seconds:g} s at {after.ppm:+g} ppm: {after.worst:+.3g} ppm off, not {MOST_PPM:g} at most"
+        for _, after in pairs
+        if abs(after.worst) > MOST_PPM
+    ]
+    early = [after for before, after in steered if after.ppm < 0 and sum(after.early) > sum(before.early)]
+    found += [f"{sleep.seconds:g} s at {sleep.ppm:+g} ppm: more early interrupts" for sleep in early]
+    return found
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Two tables in Markdown: sleeps, and what programming a timer takes."""
+    head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
+    head += ["interrupts: stock", "patched", "early: stock", "patched", "late, median: stock", "patched"]
+    lines = [_row(head), _row(["---"] * len(head))]
+    ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
+    for run in ordered:
+        for before, after in run.pairs():
+            cells = [run.base, f"{run.arch} {run.device}", f"{before.seconds:g} s", f"{before.ppm:+g} ppm"]
+            cells += [str(len(before.off_ppm))]
+            cells += [f"{sleep.worst:+.3g} ppm" for sleep in (before, after)]
+            cells += [f"{statistics.median(sleep.interrupts):g}" for sleep in (before, after)]
+            cells += [f"{sum(sleep.early)} of {len(sleep.early)}" for sleep in (before, after)]
+            cells += [f"{statistics.median(sleep.late_us):.0f} us" for sleep in (before, after)]
+            lines.append(_row(cells))
+    head = [
+        "base",
+        "timer",
+        "CPUs",
+        "function",
+        "calls: stock",
+        "patched",
+        "us a call: stock",
+        "patched",
+        "ratio",
+    ]
+    lines += ["", _row(head), _row(["---"] * len(head))]
+    lines += [_row(cells) for run in ordered for cells in _cost_rows(run)]
+    return "\n".join([*lines, ""])
+
+
+def _cost_rows(run: Run) -> list[list[str]]:
+    rows = []
+    for before in (cost for cost in run.costs if cost.kernel == STOCK and cost.calls):
+        for after in run.costs:
+            same = (after.function, after.cpus) == (before.function, before.cpus)
+            if after.kernel == PATCHED and same and after.calls:
+                each = [cost.us / cost.calls for cost in (before, after)]
+                what = [run.base, f"{run.arch} {run.device}", str(before.cpus), f"`{before.function}`"]
+                what += [str(before.calls), str(after.calls)]
+                rows.append([*what, *(f"{us:.2f}" for us in each), f"{each[1] / each[0]:.2f}"])
+    return rows
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def save(run: Run, path: Path) -> None:
+    """Write a run as JSON."""
+    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
+
+
+def load(path: Path) -> Run:
+    """Read what save() wrote; KeyError or TypeError for anything else."""
+    facts = json.loads(path.read_text())
+    found = [
+        Sleep(**{key: tuple(value) if isinstance(value, list) else value for key, value in sleep.items()})
+        for sleep in facts.pop("sleeps")
+    ]
+    profiled = [Cost(**cost) for cost in facts.pop("costs")]
+    return Run(**facts, sleeps=tuple(found), costs=tuple(profiled))

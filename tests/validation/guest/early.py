@@ -1,0 +1,85 @@
+"""What timers are programmed to while the clock is steered, as clock-check finds, and what that costs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import machine
+from machine import TRACING, Calls, record, say
+
+CLOCK_CHECK = "/run/clock-check.pyz"
+"""The host has put it here."""
+WRONG = 5
+"""clock-check's exit code for a timer that is."""
+PROGRAM = "clockevents_program_event"
+STEER = "timekeeping_advance"
+"""Where the clock's rate changes, and with it what each device has to know."""
+SHORT_S = 0.0005
+
+
+def early(ppms: str, sleeps: str, cpu: int) -> None:
+    """Record the device, and each sleep at each rate."""
+    words = ["early", f"--ppm={ppms}", "--sleeps", sleeps, "--cpu", str(cpu), "--json"]
+    done = subprocess.run(
+        [sys.executable, CLOCK_CHECK, *words], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode not in (0, WRONG):
+        raise SystemExit(f"clock-check early ended with {done.returncode}")
+    found = json.loads(done.stdout)
+    record("device", **found["device"])
+    for sleep in found["sleeps"]:
+        record("sleep", **sleep)
+
+
+def microseconds() -> dict[str, tuple[int, float]]:
+    """How often each profiled function was called, and how long it took, in us, on all CPUs."""
+    totals: dict[str, tuple[int, float]] = {}
+    for path in (TRACING / "trace_stat").glob("function*"):
+        for line in path.read_text().splitlines()[2:]:
+            name, hits, took = line.split()[:3]
+            calls, us = totals.get(name, (0, 0.0))
+            totals[name] = calls + int(hits), us + float(took)
+    return totals
+
+
+def cost(cpu: int, count: int) -> None:
+    """Record what programming the timer takes, and what advancing the clock does, while somebody sleeps."""
+    os.sched_setaffinity(0, {cpu})
+    profile = Calls(PROGRAM, STEER)
+    before = microseconds()
+    for _ in range(count):
+        time.sleep(SHORT_S)
+    after = microseconds()
+    profile.stop()
+    for function in (PROGRAM, STEER):
+        calls, us = (
+            now - was for now, was in zip(after[function], before.get(function, (0, 0.0)), strict=True)
+        )
+        record("cost", function=function, cpus=len(machine.online()), calls=calls, us=us)
+
+
+def main() -> None:
+    """Sleeps at all rates, round after round, then costs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ppms", required=True)
+    parser.add_argument("--sleeps", required=True)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--profiled", type=int, default=2000)
+    options = parser.parse_args()
+    record("machine", **machine.settings(), present=machine.present())
+    cpu = machine.online()[-1]
+    for number in range(options.rounds):
+        say(f"round {number + 1} of {options.rounds}")
+        early(options.ppms, options.sleeps, cpu)
+    if options.profiled:
+        cost(cpu, options.profiled)
+    record("end", online=machine.online(), clocksource=machine.clocksource())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""Timers under a steered clock: what is programmed, which interrupts come, what that costs; both kernels.
+
+In bare guests: POWER with the decrementer; x86-64 with the local APIC's timer, and with one CPU and the HPET.
+Proven: the targets of earlysleeps.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import earlysleeps
+import pytest
+from proving import CLOCK_CHECK, Proving, none
+
+pytestmark = pytest.mark.timeout(6 * 3600)
+PPMS = "-500,0,500"
+SLEEPS = "0.01,0.1,1,4"
+SILENCE_S = 1200.0
+QUIET = "loglevel=1"
+TIMERS = {
+    "decrementer": ("ppc64le", 2, ""),
+    "lapic": ("x86_64", 2, "tsc=reliable"),
+    # Without the APIC's timer, and with one CPU, it is the CPU's own.
+    "hpet": ("x86_64", 1, "tsc=reliable nolapic_timer hpet=force"),
+}
+
+
+@pytest.mark.parametrize("timer", TIMERS)
+def test_clock_early(
+    proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config, timer: str
+) -> None:
+    arch, cores, words = TIMERS[timer]
+    proving.order = replace(proving.order, arch=arch, cores=cores, threads=1)
+    files = {CLOCK_CHECK: proving.clock_check()}
+    rounds = pytestconfig.getoption("--rounds")
+    sleeps = pytestconfig.getoption("--sleeps") or SLEEPS
+    script = ["early", f"--ppms={PPMS}", "--sleeps", sleeps, "--rounds", str(rounds)]
+    found = {}
+    for kernel in earlysleeps.KERNELS:
+        proving.order = replace(proving.order, variant=kernel)
+        append = f"{QUIET} {words}".strip()
+        found[kernel] = proving.alone(*script, files=files, append=append, silence=SILENCE_S)
+    run = earlysleeps.Run(
+        proving.order.base,
+        arch,
+        next(record["name"] for record in found[earlysleeps.PATCHED] if record["kind"] == "device"),
+        {kernel: records[0]["release"] for kernel, records in found.items()},
+        tuple(sleep for kernel, records in found.items() for sleep in earlysleeps.sleeps(kernel, records)),
+        tuple(cost for kernel, records in found.items() for cost in earlysleeps.costs(kernel, records)),
+    )
+    earlysleeps.save(run, proving.results / "early.json")
+    for line in earlysleeps.table([run]).splitlines():
+        say(line)
+    none(earlysleeps.problems(run))

@@ -1,0 +1,62 @@
+"""The judge of timers under a steered clock: shown to fail for what can be wrong."""
+
+from pathlib import Path
+from typing import Any
+
+import earlysleeps
+import pytest
+from earlysleeps import PATCHED, STOCK, Cost, Run
+
+
+def records(
+    worst: float, *, ppm: float = -500.0, seconds: float = 4.0, **changes: Any
+) -> list[dict[str, Any]]:
+    """Two rounds of one sleep, the first of which is off by nothing."""
+    facts = {"kind": "sleep", "ppm": ppm, "seconds": seconds, "interrupts": 2, "early": 0, "late_us": 10.0}
+    facts |= changes
+    return [facts | {"worst_ppm": 0.0}, facts | {"worst_ppm": worst}, facts | {"worst_ppm": None}]
+
+
+def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
+    """Both kernels, each with one sleep."""
+    stock = earlysleeps.sleeps(STOCK, records(before, **changes))
+    patched = earlysleeps.sleeps(PATCHED, records(after, early=early, **changes))
+    costs = (Cost(STOCK, "f", 2, 10, 20.0), Cost(PATCHED, "f", 2, 10, 15.0), Cost(PATCHED, "g", 2, 1, 1.0))
+    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs)
+
+
+def test_what_follows_the_clock_is_well() -> None:
+    assert earlysleeps.problems(run(-500, -0.9)) == []
+
+
+def test_a_sleep_of_which_nothing_was_seen_does_not_count() -> None:
+    (sleep,) = earlysleeps.sleeps(STOCK, records(3))
+    assert (sleep.off_ppm, sleep.worst) == ((0.0, 3), 3)
+
+
+@pytest.mark.parametrize(
+    ("found", "problem"),
+    [
+        (run(-500, -1.5), "4 s at -500 ppm: -1.5 ppm off, not 1 at most"),
+        (run(-5, 0.5), "the stock kernel follows the clock as well, or the measurement does not see it"),
+        (run(-500, 0, early=1), "4 s at -500 ppm: more early interrupts"),
+        (run(-500, 0, seconds=0.1), "no long sleep was seen programmed in both kernels"),
+        (run(-500, 0, ppm=100.0), "no long sleep was seen programmed in both kernels"),
+    ],
+)
+def test_what_is_wrong_is_told(found: Run, problem: str) -> None:
+    assert earlysleeps.problems(found) == [problem]
+
+
+def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
+    earlysleeps.save(run(-500, 0), tmp_path / "early.json")
+    assert earlysleeps.load(tmp_path / "early.json") == run(-500, 0)
+
+
+def test_the_tables_have_a_row_for_each_sleep_and_function() -> None:
+    rows = earlysleeps.table([run(-500, 0.5)]).splitlines()
+    cells = ["6.12", "ppc64le decrementer", "4 s", "-500 ppm", "2", "-500 ppm", "+0.5 ppm"]
+    cells += ["2", "2", "0 of 2", "0 of 2", "10 us", "10 us"]
+    assert f"| {' | '.join(cells)} |" in rows
+    assert "| 6.12 | ppc64le decrementer | 2 | `f` | 10 | 10 | 2.00 | 1.50 | 0.75 |" in rows
+    assert not any("`g`" in row for row in rows)
