@@ -173,9 +173,7 @@ def save(run: Run, path: Path) -> None:
 def load(path: Path) -> Run:
     """Read what save() wrote; KeyError or TypeError for anything else."""
     facts = json.loads(path.read_text())
-    found = [
-        Sleep(**{key: tuple(value) if isinstance(value, list) else value for key, value in sleep.items()})
-        for sleep in facts.pop("sleeps")
-    ]
+    lists = ("off_ppm", "interrupts", "early", "late_us")
+    found = [Sleep(**sleep | {name: tuple(sleep[name]) for name in lists}) for sleep in facts.pop("sleeps")]
     profiled = [Cost(**cost) for cost in facts.pop("costs")]
     return Run(**facts, sleeps=tuple(found), costs=tuple(profiled))
