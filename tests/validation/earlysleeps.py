@@ -64,9 +64,10 @@ class Run:
     costs: tuple[Cost, ...]
 
     def pairs(self) -> list[tuple[Sleep, Sleep]]:
-        """The same sleeps in stock and patched."""
+        """The same sleeps in stock and patched, by length and rate."""
         after = {(sleep.ppm, sleep.seconds): sleep for sleep in self.sleeps if sleep.kernel == PATCHED}
-        before = [sleep for sleep in self.sleeps if sleep.kernel == STOCK]
+        stock = [sleep for sleep in self.sleeps if sleep.kernel == STOCK]
+        before = sorted(stock, key=lambda sleep: (sleep.seconds, sleep.ppm))
         return [(sleep, after[key]) for sleep in before if (key := (sleep.ppm, sleep.seconds)) in after]
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 
 import machine
-from machine import TRACING, Calls, record, say
+from machine import TRACING, Calls, mount_tracing, record, say
 
 CLOCK_CHECK = "/run/clock-check.pyz"
 """The host has put it here."""
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--profiled", type=int, default=2000)
     options = parser.parse_args()
     record("machine", **machine.settings(), present=machine.present())
+    mount_tracing()
     cpu = machine.online()[-1]
     for number in range(options.rounds):
         say(f"round {number + 1} of {options.rounds}")
