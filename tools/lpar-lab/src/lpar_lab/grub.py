@@ -70,6 +70,8 @@ class Platform:
     """What the core image needs to get at the others, which are in /boot/grub."""
     kernel: str
     """What Debian calls a kernel image in /boot, before the release."""
+    files: tuple[str, ...] = ("*.mod", "*.lst")
+    """What of the package goes to /boot/grub."""
 
 
 PLATFORMS = {
@@ -82,6 +84,7 @@ PLATFORMS = {
         "core.img",
         ("biosdisk", "ext2", "part_msdos", "search_label"),
         "vmlinuz",
+        ("*.mod", "*.lst", "boot.img"),
     ),
 }
 
@@ -98,9 +101,10 @@ def hooks(arch: Arch) -> list[str]:
     """
     platform = PLATFORMS[arch.name]
     folder = f"/boot/grub/{platform.name}"
+    files = " ".join(f'"$1"/usr/lib/grub/{platform.name}/{name}' for name in platform.files)
     return [
         f'mkdir -p "$1"{folder}',
-        f'cp "$1"/usr/lib/grub/{platform.name}/*.mod "$1"/usr/lib/grub/{platform.name}/*.lst "$1"{folder}',
+        f'cp {files} "$1"{folder}',
         f'chroot "$1" grub-mkimage --format={platform.name} --output={folder}/{platform.core} --prefix=/grub'
         f" --config=/boot/grub/load.cfg {' '.join(platform.modules)}",
         'chroot "$1" grub-editenv /boot/grub/grubenv create',
@@ -179,7 +183,10 @@ def _outside(template: Path, arch: Arch, core: bytes) -> dict[int, bytes]:
 
 def _check_core(core: bytes, room: int) -> None:
     if len(core) > room:
-        raise ToolError(f"GRUB's core image has {len(core)} bytes, and {room} are there for it")
+        raise ToolError(
+            f"GRUB's core image has {len(core)} bytes, and {room} are there for it",
+            "take modules out of PLATFORMS, and build the base disk again",
+        )
 
 
 def table(*partitions: Partition) -> bytes:
