@@ -261,6 +261,17 @@ def test_a_package_that_does_not_fit_leaves_nothing(host: FakeHost) -> None:
     assert_back(host)
 
 
+def test_a_boot_loader_that_would_boot_it_again_is_not_trusted(host: FakeHost) -> None:
+    host.distribution(*DISTRIBUTIONS["debian"][:2])
+    host.write("fault", "entry-kept")
+
+    result = deploy(host, host.packed("patched", "deb"), boot="once")
+
+    assert_fails(result, f"GRUB has booted {ENTRY} and not cleared next_entry", "The host is back on")
+    assert json.loads(host.read("grubenv.json")) == {}
+    assert_back(host)
+
+
 def test_another_kernel_than_was_built_is_refused_before_and_on_the_host(host: FakeHost) -> None:
     artifact = host.packed("patched")
     (artifact.parent / "vmlinux").write_text("tampered")

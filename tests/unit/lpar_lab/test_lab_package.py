@@ -117,7 +117,8 @@ def test_an_rpm_is_one_that_rpm_reads_and_runs_nothing(kernel: Artifact, tmp_pat
         f"{NAME} 6.12.9 20261120080000 ppc64le"
     ]
     assert set(query("--list")) == {
-        f"/{FOLDER}{name}" for name in ("", "/artifact.json", "/config", "/vmlinux")
+        "/boot/smt-ab",
+        *(f"/{FOLDER}{name}" for name in ("", "/artifact.json", "/config", "/vmlinux")),
     }
     assert query("--scripts") == query("--triggers") == []
     assert [need for need in query("--requires") if not need.startswith("rpmlib(")] == []

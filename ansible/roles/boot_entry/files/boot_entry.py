@@ -127,6 +127,16 @@ class Loader:
         self.tools.say(f"{self.prefix}-editenv", "-", "unset", "next_entry")
         return True
 
+    def require_disarmed(self) -> None:
+        """Raise LoaderError when GRUB has booted the entry and would again, and take that back first."""
+        wanted = self.identify()
+        if self.environment().get("next_entry") == wanted:
+            self.disarm()
+            raise LoaderError(
+                f"GRUB has booted {wanted} and not cleared next_entry, so that no panic would have ended it:"
+                " the firmware does not let it write to the disk"
+            )
+
     def identify(self) -> str:
         """Return the name by which GRUB knows the entry."""
         return self.entry.id
@@ -324,6 +334,9 @@ def act(loader: Any, options: argparse.Namespace) -> bool:
         if options.as_default:
             loader.require_kept_default()
         return False
+    if options.action == "booted":
+        loader.require_disarmed()
+        return False
     if options.action == "remove":
         # The default first: an entry that is gone would leave a default that nothing has.
         former = options.former_default
@@ -345,7 +358,7 @@ def act(loader: Any, options: argparse.Namespace) -> bool:
 def main() -> int:
     """Parse the command line, act, and report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--action", choices=["look", "once", "default", "remove"], required=True)
+    parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
     parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
     parser.add_argument("--release", required=True, help="uname -r of the kernel")
     parser.add_argument("--image", required=True, help="path of the kernel image")

@@ -1,8 +1,8 @@
 """The commands of a fake host: kexec, systemctl and systemd-run that act on a directory, not on a machine.
 
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
-`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, reboot-ignored or
-boot-full. A kernel whose image is the word PANIC panics, and the default one comes up.
+`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, reboot-ignored,
+boot-full or entry-kept. A kernel whose image is the word PANIC panics, and the default one comes up.
 
 It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
 """
@@ -59,7 +59,7 @@ def default() -> None:
     """Boot what the boot loader boots: the entry for the next time, else the default one."""
     grub = stored(GRUBENV)
     entry = stored(ENTRIES).get(grub.get("next_entry") or grub.get("saved_entry", ""))
-    if "next_entry" in grub:
+    if "next_entry" in grub and fault() != "entry-kept":
         grub["next_entry"] = ""  # as grub.cfg does: save_env does not know how to take a variable out
     store(GRUBENV, grub)
     if entry:

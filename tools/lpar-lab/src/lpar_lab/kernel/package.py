@@ -167,7 +167,8 @@ def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
         f"License: {LICENSE}\nAutoReqProv: no\n"
         f"%description\n{SUMMARY}, {kernel.release}.\n"
         f'%install\ncp -a "{root}/." "%{{buildroot}}"\n'
-        f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n"
+        f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}\n"
+        f"%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n"
     )
     top = root.parent / "rpmbuild"
     # Nothing looks into the image: no digest of its build, no stripping, no debug package.
