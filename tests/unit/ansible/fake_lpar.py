@@ -117,7 +117,8 @@ class FakeHost:
     def distribution(self, text: str, prefix: str) -> None:
         """Make it a host of a distribution, with GRUB and the package managers of all of them."""
         self.write("etc/os-release", text)
-        config = "custom.cfg next_entry saved_entry" if prefix == "grub" or "suse" in text else "next_entry"
+        saved = 'custom.cfg next_entry\nset default="${saved_entry}"\n'
+        config = saved if prefix == "grub" or "suse" in text else "next_entry"
         self.write(f"boot/{prefix}/grub.cfg", config)
         tools = [f"{prefix}-{tool}" for tool in ("reboot", "set-default", "editenv", "probe", "mkrelpath")]
         self.install(*tools, "dpkg", "dpkg-query", "rpm", "grubby")

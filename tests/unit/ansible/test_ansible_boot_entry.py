@@ -70,30 +70,45 @@ def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeHost) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "words", "early"),
     [
-        (lambda host: host.write("abstraction", "lvm"), "where GRUB cannot clear what boots one time"),
-        (lambda host: host.write("boot/grub/grub.cfg", "next_entry"), "does not source custom.cfg"),
-        (lambda host: host.write("boot/grub/grub.cfg", "custom.cfg"), "does not know next_entry"),
-        (lambda host: (host.root / "boot/grub/grub.cfg").unlink(), "this host does not boot by GRUB"),
-        (lambda host: host.write(IMAGE.lstrip("/"), "another"), "vmlinux has SHA-256 "),
-        (lambda host: (host.root / IMAGE.lstrip("/")).unlink(), "vmlinux cannot be read"),
-        (lambda host: (host.root / "bin/grub-reboot").write_text("#!/bin/sh\n"), "next_entry is 'None', not"),
+        (lambda host: host.write("abstraction", "lvm"), "where GRUB cannot clear what boots one time", True),
+        (lambda host: host.write("boot/grub/grub.cfg", "next_entry"), "does not source custom.cfg", True),
+        (lambda host: host.write("boot/grub/grub.cfg", "custom.cfg"), "does not know next_entry", True),
+        (lambda host: (host.root / "boot/grub/grub.cfg").unlink(), "this host does not boot by GRUB", True),
+        (lambda host: host.write(IMAGE.lstrip("/"), "another"), "vmlinux has SHA-256 ", False),
+        (lambda host: (host.root / IMAGE.lstrip("/")).unlink(), "vmlinux cannot be read", False),
+        (
+            lambda host: (host.root / "bin/grub-reboot").write_text("#!/bin/sh\n"),
+            "next_entry is 'None', not",
+            False,
+        ),
         (
             lambda host: (host.root / "bin/grub-reboot").write_text("#!/bin/sh\necho no; exit 1\n"),
             f"grub-reboot smt-ab-{RELEASE} ended with exit code 1: no",
+            False,
         ),
         (
             lambda host: (host.root / "bin/grub-editenv").unlink(),
             "grub-editenv is not on the host: install grub-common",
+            True,
         ),
     ],
 )
-def test_what_cannot_boot_one_time_is_refused(debian: FakeHost, change: Any, words: str) -> None:
+def test_what_cannot_boot_one_time_is_refused(debian: FakeHost, change: Any, words: str, early: bool) -> None:
     change(debian)
     code, answer = entry(debian, "once")
     assert code == 1
     assert words in answer["error"]
+    # What needs no package to be seen is refused before one is installed.
+    assert entry(debian, "look")[0] == (1 if early else 0)
+
+
+def test_what_somebody_else_boots_one_time_stays(debian: FakeHost) -> None:
+    for value, left in (("theirs", {"next_entry": "theirs"}), ("", {})):
+        debian.write("grubenv.json", json.dumps({"next_entry": value}))
+        assert entry(debian, "remove")[0] == 0
+        assert json.loads(debian.read("grubenv.json")) == left
 
 
 def test_a_quote_does_not_get_into_an_entry(debian: FakeHost) -> None:
@@ -105,10 +120,15 @@ def test_a_quote_does_not_get_into_an_entry(debian: FakeHost) -> None:
 
 
 def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeHost) -> None:
-    debian.write("boot/grub/grub.cfg", "custom.cfg next_entry")
-    code, answer = entry(debian, "default")
-    assert code == 1
-    assert "GRUB_DEFAULT is not 'saved'" in answer["error"]
+    # As grub-mkconfig writes it for GRUB_DEFAULT=0: the variable is in there all the same.
+    debian.write(
+        "boot/grub/grub.cfg", 'custom.cfg next_entry\nset default="0"\nset saved_entry="${chosen}"\n'
+    )
+    assert entry(debian, "look")[0] == 0
+    for arguments in (["look", "--as-default"], ["default"]):
+        code, answer = entry(debian, *arguments)
+        assert code == 1
+        assert "GRUB_DEFAULT is not 'saved'" in answer["error"]
 
 
 def test_a_default_of_the_rhel_family_is_put_back(host: FakeHost) -> None:

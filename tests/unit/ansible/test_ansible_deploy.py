@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ CHANGES = {
         f"dpkg --install {INSTALLED}",
         f"grub-reboot {ENTRY}",
         "systemctl --no-block reboot",
+        "grub-editenv - unset next_entry",
         f"dpkg --purge linux-{ENTRY}",
         "systemctl --no-block reboot",
     ],
@@ -37,6 +39,7 @@ CHANGES = {
         f"grubby --add-kernel={IMAGE} --title={ENTRY} --copy-default --args=panic=10 smt_ab.variant=patched",
         f"grub2-reboot machine-{RELEASE}",
         "systemctl --no-block reboot",
+        "grub2-editenv - unset next_entry",
         f"grubby --remove-kernel={IMAGE}",
         f"rpm --erase linux-{ENTRY}",
         "systemctl --no-block reboot",
@@ -45,6 +48,7 @@ CHANGES = {
         f"rpm --install --oldpackage {INSTALLED}",
         f"grub2-reboot {ENTRY}",
         "systemctl --no-block reboot",
+        "grub2-editenv - unset next_entry",
         f"rpm --erase linux-{ENTRY}",
         "systemctl --no-block reboot",
     ],
@@ -168,7 +172,7 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeHost, family
     assert result.code == 0, result.output
     assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10 smt_ab.variant=patched"
     assert host.read("proc/sys/kernel/osrelease") == RELEASE
-    assert "next_entry" not in host.read("grubenv.json")
+    assert json.loads(host.read("grubenv.json")) == {"next_entry": ""}
     record = json.loads(host.read("var/lib/smt-ab/deployed.json"))
     assert (record["boot"], record["package"]["format"]) == ("once", kind)
 
@@ -198,7 +202,7 @@ def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeHost) ->
     result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
 
     assert result.code == 0, result.output
-    assert json.loads(host.read("grubenv.json")) == {"saved_entry": ENTRY}
+    assert json.loads(host.read("grubenv.json")) == {"saved_entry": ENTRY, "next_entry": ""}
     assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10"
 
     result = host.play("rollback.yml")
@@ -217,6 +221,55 @@ def test_an_installed_kernel_that_panics_leaves_nothing(host: FakeHost) -> None:
     assert_fails(result, f"found {DEFAULT_RELEASE} with no variant", "The host is back on")
     assert json.loads(host.read("entries.json")) == {}
     assert json.loads(host.read("packages.json")) == {}
+    assert_back(host)
+
+
+def test_a_package_that_does_not_fit_leaves_nothing(host: FakeHost) -> None:
+    host.distribution(*DISTRIBUTIONS["debian"][:2])
+    artifact = host.packed("patched", "deb")
+    described = json.loads(artifact.read_text())
+    free = shutil.disk_usage(host.root).free
+
+    def claim(size: int) -> None:
+        described["package"]["installed_bytes"] = size
+        artifact.write_text(json.dumps(described))
+
+    claim(free * 2)
+    assert_fails(
+        deploy(host, artifact, boot="once"), "free and the kernel's package needs", "there; remove kernels"
+    )
+    assert not changes(host)
+    result = host.play(
+        "preflight.yml",
+        deploy_artifact=str(artifact),
+        preflight_purpose="install",
+        preflight_output_dir=str(host.work / "table"),
+    )
+    assert result.code == 2
+    reasons = json.loads((host.work / "table/preflight.json").read_text())["hosts"][0]["reasons"]
+    assert "free and the kernel's package needs" in reasons[0]["text"]
+
+    # What the check could not know: somebody fills it meanwhile.
+    claim(41 << 20)
+    host.write("fault", "boot-full")
+    assert_fails(
+        deploy(host, artifact, boot="once"),
+        f"linux-smt-ab-{RELEASE}.pkg, which takes 41 MiB in /boot, cannot be installed: error processing",
+        "failed to write (No space left on device); see to it",
+        f"The host is back on {DEFAULT_RELEASE}",
+    )
+    assert changes(host) == [f"dpkg --install {INSTALLED}"]
+    assert_back(host)
+
+
+def test_a_boot_loader_that_would_boot_it_again_is_not_trusted(host: FakeHost) -> None:
+    host.distribution(*DISTRIBUTIONS["debian"][:2])
+    host.write("fault", "entry-kept")
+
+    result = deploy(host, host.packed("patched", "deb"), boot="once")
+
+    assert_fails(result, f"GRUB has booted {ENTRY} and not cleared next_entry", "The host is back on")
+    assert json.loads(host.read("grubenv.json")) == {}
     assert_back(host)
 
 

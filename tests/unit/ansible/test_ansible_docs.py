@@ -77,6 +77,7 @@ def test_every_reason_is_in_its_table() -> None:
         "_kexec": "kexec",
         "_clocksource": "clocksource",
         "_timing": "room",
+        "_installing": "room in `/boot`",
         "_expediting": "rcu_normal",
         "_smt": "SMT level",
         "_disturbed_tasks": "SCHED_DEADLINE",

@@ -246,6 +246,29 @@ def test_what_the_plan_asks_for(host: FakeHost) -> None:
     assert said(look(host), kexec_file_load=True) == (GO, "")
 
 
+def test_a_package_that_does_not_fit_into_boot(host: FakeHost) -> None:
+    mib = 1 << 20
+    full = replace(look(host), boot_free_bytes=41 * mib - 1)
+    words = (
+        "/boot has 40 MiB free and the kernel's package needs 41 MiB there; remove kernels that nobody boots"
+    )
+    verdict, reasons = said(full, purpose="install", boot_bytes=40 * mib)
+    assert verdict == NO_GO
+    assert words in reasons
+    assert (
+        said(replace(full, boot_free_bytes=41 * mib), purpose="install", boot_bytes=40 * mib)[0] == WARNINGS
+    )
+    for fits in (
+        said(full, purpose="install"),
+        said(full, purpose="deploy", boot_bytes=40 * mib),
+        said(replace(full, boot_free_bytes=None), purpose="install", boot_bytes=40 * mib),
+    ):
+        assert fits[0] != NO_GO
+    for boot, expected in (("once", WARNINGS), ("kexec", NO_GO)):
+        deployed = replace(full, deployment={"boot": boot})
+        assert said(deployed, purpose="install", boot_bytes=40 * mib)[0] == expected
+
+
 def test_tasks_on_secondary_threads_only_are_named(host: FakeHost) -> None:
     task(host, 10, "dpdk", "5-7")
     task(host, 11, "dpdk", "5-7")

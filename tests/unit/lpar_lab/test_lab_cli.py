@@ -44,6 +44,7 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
         ["up", "a", "--cores", "0"],
         ["up", "a", "--threads", "3"],
         ["up", "a", "--timeout", "nan"],
+        ["up", "a", "--boot-loader", "yaboot"],
         ["up", "a", "--arch", "x86_64", "--threads", "8"],
         ["down"],
         ["down", "a", "--all"],
@@ -125,6 +126,19 @@ def test_down_all_and_down_of_nobody(paths: Paths, capsys: pytest.CaptureFixture
     assert cli.main(["down", "one"]) == 0
     assert lifecycle.folders(paths) == []
     assert "guest 'one' is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "wanted"), [([], False), (["--boot-loader", "grub"], True)])
+def test_a_boot_loader_comes_when_it_is_asked_for(
+    options: list[str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[lifecycle.Request] = []
+    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(cli, "_chosen_kernel", lambda *_: None)
+    monkeypatch.setattr(cli.rootfs, "build", lambda *_: None)
+    monkeypatch.setattr(lifecycle, "up", lambda request, *_: requests.append(request))
+    assert cli.main(["up", "a", *options]) == ExitCode.OK
+    assert [request.boot_loader for request in requests] == [wanted]
 
 
 def test_print_artifact_prints_only_the_path(

@@ -2,9 +2,11 @@ import os
 import signal
 import socket
 import sys
+import tarfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,15 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return choose
 
 
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    """A base disk with a boot loader's files, and nothing else."""
+    core = tmp_path / "base/boot/grub/powerpc-ieee1275/core.elf"
+    core.parent.mkdir(parents=True)
+    core.write_bytes(b"core")
+    return Disk("ppc64le", "0", tmp_path / "base/disk.img")
+
+
 def answer(monkeypatch: pytest.MonkeyPatch, ready: Ready | None) -> None:
     monkeypatch.setattr(ssh, "banner", lambda *_: ready is not None)
     monkeypatch.setattr(lifecycle, "probe", lambda *_: ready)
@@ -90,6 +101,32 @@ def test_up_status_down(play: Play, paths: Paths, said: list[str], monkeypatch: 
     assert lifecycle.down("lab1", paths, said.append)
     assert not lifecycle.down("lab1", paths, said.append), "down is idempotent"
     assert "lab1:" not in paths.inventory.read_text()
+    assert_nothing_left(paths)
+
+
+def test_a_guest_with_a_boot_loader_gets_a_disk_for_it(
+    play: Play, paths: Paths, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play("booting", "stay")
+    answer(monkeypatch, Ready("boot-1", RELEASE, 16))
+    (tmp_path / "vmlinux").write_bytes(b"kernel")
+    (tmp_path / "config").write_text("")
+    kernel = replace(KERNEL, image=tmp_path / "vmlinux", config=tmp_path / "config")
+    machines = []
+    command = qemu.command
+    monkeypatch.setattr(qemu, "command", lambda machine: machines.append(machine) or command(machine))
+
+    wanted = replace(request(), append="quiet", boot_loader=True)
+    lifecycle.up(wanted, kernel, disk, paths, lambda _: None)
+
+    folder = lifecycle.folder_of(paths, "lab1")
+    assert [machine.boot_disk for machine in machines] == [True]
+    assert (folder / qemu.BOOT).read_bytes()[510:512] == b"\x55\xaa"
+    with tarfile.open(folder / qemu.SEED) as tar:
+        defaults = tar.extractfile("etc/default/grub")
+        assert defaults
+        assert b"net.ifnames=0 systemd.mount-extra=LABEL=lpar-lab-boot:/boot:ext4 quiet" in defaults.read()
+    lifecycle.down("lab1", paths, lambda _: None)
     assert_nothing_left(paths)
 
 
@@ -199,8 +236,6 @@ def test_a_connection_without_a_banner_is_not_ssh() -> None:
 
 
 def test_seed_holds_the_identity_and_pins_the_host_key(tmp_path: Path) -> None:
-    import tarfile  # noqa: PLC0415
-
     seed.write(tmp_path, "lab1", 40022)
     assert (tmp_path / "seed.tar").stat().st_size % seed.SECTOR == 0
     with tarfile.open(tmp_path / "seed.tar") as tar:

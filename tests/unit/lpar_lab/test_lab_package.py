@@ -6,6 +6,7 @@ import subprocess
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,12 +44,13 @@ def kernel(tmp_path: Path) -> Artifact:
     return built
 
 
-def packed(kernel: Artifact, kind: str, output: Path) -> tuple[Path, dict[str, str]]:
+def packed(kernel: Artifact, kind: str, output: Path) -> tuple[Path, dict[str, Any]]:
     file = package.pack(kernel, kind, output)
-    said: dict[str, str] = json.loads(file.read_text())["package"]
+    said: dict[str, Any] = json.loads(file.read_text())["package"]
     made = output / said["file"]
     assert hashlib.sha256(made.read_bytes()).hexdigest() == said["sha256"]
     assert (said["format"], said["name"]) == (kind, NAME)
+    assert len(b"\x7fELF kernel" + b"CONFIG_SMP=y\n") < int(said["installed_bytes"]) < 2000
     return made, said
 
 
@@ -115,7 +117,8 @@ def test_an_rpm_is_one_that_rpm_reads_and_runs_nothing(kernel: Artifact, tmp_pat
         f"{NAME} 6.12.9 20261120080000 ppc64le"
     ]
     assert set(query("--list")) == {
-        f"/{FOLDER}{name}" for name in ("", "/artifact.json", "/config", "/vmlinux")
+        "/boot/smt-ab",
+        *(f"/{FOLDER}{name}" for name in ("", "/artifact.json", "/config", "/vmlinux")),
     }
     assert query("--scripts") == query("--triggers") == []
     assert [need for need in query("--requires") if not need.startswith("rpmlib(")] == []

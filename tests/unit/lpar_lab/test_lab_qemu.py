@@ -41,6 +41,18 @@ MACHINES = {
         kernel=Path("/cache/bzImage"),
         command_line=qemu.kernel_command_line(arch.X86_64),
     ),
+    "ppc64le-grub": qemu.Machine(
+        name="lpar",
+        arch=arch.PPC64LE,
+        cores=2,
+        threads=1,
+        memory=1024,
+        accel="tcg",
+        ssh_port=40025,
+        kernel=Path("/cache/vmlinux"),
+        command_line="in grub.cfg",
+        boot_disk=True,
+    ),
 }
 
 

@@ -23,6 +23,8 @@ READ_SIZE = 1 << 20
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 #: File systems that GRUB reads but does not write to, so that it could not take back what boots one time.
 READ_ONLY_TO_GRUB = ("btrfs", "zfs", "squash4", "iso9660")
+#: What grub-mkconfig makes of GRUB_DEFAULT=saved. The variable's name alone is in every grub.cfg.
+SAVED_DEFAULT = re.compile(r"^\s*set default=\W*saved_entry\b", re.MULTILINE)
 WORD = re.compile(r"[^\s']+\Z")
 
 
@@ -119,11 +121,21 @@ class Loader:
         return True
 
     def disarm(self) -> bool:
-        """Take back what boots one time."""
-        if not self.environment().get("next_entry"):
+        """Take back that the entry boots one time. GRUB leaves the variable behind, empty, when it has."""
+        if self.environment().get("next_entry") not in ("", self.identify()):
             return False
         self.tools.say(f"{self.prefix}-editenv", "-", "unset", "next_entry")
         return True
+
+    def require_disarmed(self) -> None:
+        """Raise LoaderError when GRUB has booted the entry and would again, and take that back first."""
+        wanted = self.identify()
+        if self.environment().get("next_entry") == wanted:
+            self.disarm()
+            raise LoaderError(
+                f"GRUB has booted {wanted} and not cleared next_entry, so that no panic would have ended it:"
+                " the firmware does not let it write to the disk"
+            )
 
     def identify(self) -> str:
         """Return the name by which GRUB knows the entry."""
@@ -183,13 +195,17 @@ class Custom(Loader):
         ]
         return begin + "".join(f"{line}\n" for line in lines) + end
 
-    def add(self) -> bool:
-        """Write the entry; GRUB must read the file."""
+    def require_one_time_boots(self) -> None:
+        """Also raise LoaderError where GRUB does not read the file of entries."""
+        super().require_one_time_boots()
         if "custom.cfg" not in self.config():
             raise LoaderError(
                 f"{self.directory}/grub.cfg does not source custom.cfg:"
                 f" bring /etc/grub.d/41_custom back and run {self.prefix}-mkconfig"
             )
+
+    def add(self) -> bool:
+        """Write the entry."""
         rest, ours = self.others()
         wanted = self.text()
         if ours == wanted:
@@ -218,14 +234,18 @@ class Custom(Loader):
         draft.chmod(0o600)
         draft.replace(self.file)
 
+    def require_kept_default(self) -> None:
+        """Raise LoaderError where GRUB does not go by the environment block."""
+        if not SAVED_DEFAULT.search(self.config()):
+            raise LoaderError(
+                f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig"
+            )
+
     def make_default(self, wanted: str) -> bool:
         """Boot WANTED by default."""
         if self.default() == wanted:
             return False
-        if "saved_entry" not in self.config():
-            raise LoaderError(
-                f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig"
-            )
+        self.require_kept_default()
         if wanted:
             self.tools.say(f"{self.prefix}-set-default", wanted)
         else:
@@ -279,6 +299,9 @@ class Bls(Loader):
         self.tools.say("grubby", f"--remove-kernel={self.entry.image}")
         return True
 
+    def require_kept_default(self) -> None:
+        """Do nothing: grubby sets the default in the way that the host goes by."""
+
     def make_default(self, wanted: str) -> bool:
         """Boot the image WANTED by default."""
         if self.default() == wanted:
@@ -307,6 +330,12 @@ def check_image(image: Path, sha256: str) -> None:
 def act(loader: Any, options: argparse.Namespace) -> bool:
     """Do what was asked for; return whether it changed anything."""
     if options.action == "look":
+        loader.require_one_time_boots()
+        if options.as_default:
+            loader.require_kept_default()
+        return False
+    if options.action == "booted":
+        loader.require_disarmed()
         return False
     if options.action == "remove":
         # The default first: an entry that is gone would leave a default that nothing has.
@@ -329,7 +358,7 @@ def act(loader: Any, options: argparse.Namespace) -> bool:
 def main() -> int:
     """Parse the command line, act, and report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--action", choices=["look", "once", "default", "remove"], required=True)
+    parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
     parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
     parser.add_argument("--release", required=True, help="uname -r of the kernel")
     parser.add_argument("--image", required=True, help="path of the kernel image")
@@ -337,6 +366,7 @@ def main() -> int:
     parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
     parser.add_argument("--cmdline", default="", help="the default kernel's command line")
     parser.add_argument("--initrd", default="", help="path of an initial RAM disk")
+    parser.add_argument("--as-default", action="store_true", help="look: the entry is to be the default")
     parser.add_argument("--former-default", default="", help="what `look` said was the default, before")
     parser.add_argument("--sysroot", default="/", help="directory with boot/")
     options = parser.parse_args()

@@ -1,8 +1,8 @@
 """The commands of a fake host: kexec, systemctl and systemd-run that act on a directory, not on a machine.
 
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
-`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored or reboot-ignored. A kernel
-whose image is the word PANIC panics, and the default one comes up.
+`fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, reboot-ignored,
+boot-full or entry-kept. A kernel whose image is the word PANIC panics, and the default one comes up.
 
 It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
 """
@@ -61,7 +61,9 @@ def start(image: str, cmdline: str) -> None:
 def default() -> None:
     """Boot what the boot loader boots: the entry for the next time, else the default one."""
     grub = stored(GRUBENV)
-    entry = stored(ENTRIES).get(grub.pop("next_entry", grub.get("saved_entry", "")))
+    entry = stored(ENTRIES).get(grub.get("next_entry") or grub.get("saved_entry", ""))
+    if "next_entry" in grub and fault() != "entry-kept":
+        grub["next_entry"] = ""  # as grub.cfg does: save_env does not know how to take a variable out
     store(GRUBENV, grub)
     if entry:
         start((ROOT / entry["image"].lstrip("/")).read_text().strip(), entry["cmdline"])
@@ -183,6 +185,9 @@ def manager(argv: list[str]) -> int:
     if verb in ("--show", "--query"):
         sys.stdout.write("installed" if what in packages else "")
         return 0 if what in packages else 1
+    if verb == "--install" and fault() == "boot-full":
+        sys.stderr.write(f"error processing {what}:\n failed to write (No space left on device)\n")
+        return 1
     if verb == "--install":
         with tarfile.open(what) as archive:
             archive.extractall(ROOT)  # noqa: S202 - our own

@@ -22,6 +22,8 @@ from .kernel.artifact import Artifact
 from .paths import Paths
 from .ui import Progress, Say, out
 
+NO_BOOT_LOADER = "none"
+BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -208,7 +210,8 @@ def _add_up(commands: Any) -> None:
         "  lpar-lab up lab1\n"
         "  lpar-lab up lab1 --cores 8 --threads 8 --variant patched\n"
         "  lpar-lab up x1 --arch x86_64 --cores 4\n"
-        "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'",
+        "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'\n"
+        "  lpar-lab up lab1 --threads 1 --boot-loader grub",
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
     _arch_option(command)
@@ -225,6 +228,12 @@ def _add_up(commands: Any) -> None:
     )
     command.add_argument(
         "--append", default="", metavar="WORDS", help="more words for the kernel's command line"
+    )
+    command.add_argument(
+        "--boot-loader",
+        choices=BOOT_LOADERS,
+        default=NO_BOOT_LOADER,
+        help="what starts the kernel: QEMU (none, the default), or GRUB on a disk with the guest's /boot",
     )
     command.set_defaults(run=_up)
 
@@ -365,6 +374,7 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         ssh_port=arguments.ssh_port,
         timeout=arguments.timeout,
         append=arguments.append,
+        boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
     )
     lifecycle.check_request(request)
     lifecycle.refuse_if_running(request.name, paths)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ def require(needs: Iterable[Need], lookup: Callable[[Need], str | None] = find) 
 
 APT = (Need("apt-get", "apt"), Need("apt-cache", "apt"))
 SOURCE = (Need("git", "git"), Need("tar", "tar"), Need("xz", "xz-utils"), Need("dpkg-deb", "dpkg"))
-ROOTFS = (*APT, Need("mmdebstrap", "mmdebstrap"), Need("mke2fs", "e2fsprogs"), Need("tar", "tar"))
+ROOTFS = (*APT, Need("mmdebstrap", "mmdebstrap"), Need("tar", "tar"))
 SSH = (Need("ssh", "openssh-client"), Need("ssh-keygen", "openssh-client"))
 
 
@@ -68,6 +69,12 @@ def kernel_build(arch: Arch) -> tuple[Need, ...]:
         Need("perl", "perl"),
         Need("gelf.h", "libelf-dev"),
     )
+
+
+def file_system() -> tuple[Need, ...]:
+    """Return what making a file system with files of root's in it needs on this machine."""
+    mke2fs = Need("mke2fs", "e2fsprogs")
+    return (mke2fs,) if os.geteuid() == 0 else (mke2fs, Need("fakeroot", "fakeroot"))
 
 
 def guest(arch: Arch) -> tuple[Need, ...]:

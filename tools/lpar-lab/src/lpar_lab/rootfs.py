@@ -13,13 +13,13 @@ from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
 
-from . import debian, lock, preflight, process, scratch
+from . import debian, grub, lock, preflight, process, scratch
 from .arch import PPC64LE, Arch
 from .debian import Suite
 from .paths import Paths
 from .ui import Say, once_every
 
-RECIPE = 1
+RECIPE = 2
 """Raise it when build() changes what it makes from the same inputs."""
 SUITE = "trixie"
 SUITES = (Suite(debian.MAIN, SUITE),)
@@ -84,10 +84,15 @@ class Disk:
     key: str
     image: Path
 
+    @property
+    def boot(self) -> Path:
+        """/boot of guests with a boot loader, without a kernel; the base disk's own is empty."""
+        return self.image.with_name("boot")
+
 
 def packages(arch: Arch) -> tuple[str, ...]:
     """Return the packages asked for, dependencies not counted."""
-    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()))
+    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()), *grub.packages(arch))
 
 
 def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
@@ -139,6 +144,7 @@ def cache_key(arch: Arch) -> str:
         "size": SIZE,
         "files": files,
         "links": links(),
+        "hooks": grub.hooks(arch),
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
@@ -193,7 +199,7 @@ def build(arch: Arch, paths: Paths, say: Say) -> Disk:
     cached = find(arch, paths)
     if cached:
         return cached
-    preflight.require(_needs())
+    preflight.require((*preflight.ROOTFS, *preflight.file_system()))
     ensure_foreign_programs_run(arch)
     scratch.need_space(paths.cache, 5, "building a root file system")
     with lock.held(paths.locks / f"rootfs-{arch.name}.lock", say, f"the {arch.name} root file system"):
@@ -202,12 +208,6 @@ def build(arch: Arch, paths: Paths, say: Say) -> Disk:
             return cached
         with scratch.folder(paths.scratch, "rootfs") as work:
             return _build(arch, paths, work, say)
-
-
-def _needs() -> tuple[preflight.Need, ...]:
-    return (
-        preflight.ROOTFS if os.geteuid() == 0 else (*preflight.ROOTFS, preflight.Need("fakeroot", "fakeroot"))
-    )
 
 
 def _build(arch: Arch, paths: Paths, work: Path, say: Say) -> Disk:
@@ -220,7 +220,7 @@ def _build(arch: Arch, paths: Paths, work: Path, say: Say) -> Disk:
     finished = work / "finished"
     finished.mkdir()
     say(f"root file system for {arch.name}: writing the disk image")
-    _pack(root_tar, finished / "disk.img", work)
+    _pack(root_tar, finished, work)
     key = cache_key(arch)
     (finished / "disk.json").write_text(
         json.dumps({"arch": arch.name, "suite": SUITE, "key": key}, indent=2) + "\n"
@@ -252,6 +252,7 @@ def _bootstrap(arch: Arch, overlay: Path, root_tar: Path, work: Path, say: Say) 
             f"--customize-hook=tar-in {overlay} /",
             '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*',
             '--customize-hook=: > "$1"/etc/machine-id',
+            *(f"--customize-hook={hook}" for hook in grub.hooks(arch)),
             SUITE,
             root_tar,
             "-",
@@ -281,8 +282,8 @@ def _tail(log: Path, size: int = 65536) -> str:
         return stream.read().decode(errors="replace")
 
 
-def _pack(root_tar: Path, image: Path, work: Path) -> None:
-    """Turn the tar file into an ext4 image. Without root, fakeroot keeps the owners straight."""
+def _pack(root_tar: Path, finished: Path, work: Path) -> None:
+    """Turn the tar file into an ext4 image and a /boot. Without root, fakeroot keeps the owners straight."""
     tree = work / "tree"
     tree.mkdir()
     state = work / "fakeroot"
@@ -290,9 +291,11 @@ def _pack(root_tar: Path, image: Path, work: Path) -> None:
     first: list[str | Path] = [] if root else ["fakeroot", "-s", state, "--"]
     then: list[str | Path] = [] if root else ["fakeroot", "-i", state, "--"]
     _must([*first, "tar", "-x", "--numeric-owner", "--exclude=./dev/*", "-f", root_tar, "-C", tree])
+    (finished / "boot").mkdir()
+    (tree / "boot/grub").rename(finished / "boot/grub")
     mke2fs = preflight.which("mke2fs") or "mke2fs"
     options = ["-q", "-t", "ext4", "-L", "lpar-lab", "-U", UUID, "-E", "root_owner=0:0", "-m", "0"]
-    _must([*then, mke2fs, *options, "-d", tree, image, SIZE])
+    _must([*then, mke2fs, *options, "-d", tree, finished / "disk.img", SIZE])
 
 
 def _must(command: Iterable[str | Path]) -> None:

@@ -244,6 +244,13 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         "--need-bytes", type=int, default=0, metavar="N", help="room that the run needs there (default: 0)"
     )
     parser.add_argument(
+        "--boot-bytes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="room that the kernel's package needs in /boot (install) (default: 0)",
+    )
+    parser.add_argument(
         "--kexec-file-load",
         action="store_true",
         help="kernels are signed and loaded by kexec_file_load, as a locked-down kernel demands",
@@ -273,6 +280,7 @@ def look(arguments: argparse.Namespace) -> None:
         purpose=arguments.purpose,
         staging=arguments.staging,
         need_bytes=arguments.need_bytes,
+        boot_bytes=arguments.boot_bytes,
         kexec_file_load=arguments.kexec_file_load,
         initrd=arguments.initrd,
         rollback=arguments.rollback,

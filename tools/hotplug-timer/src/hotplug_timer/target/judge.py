@@ -22,6 +22,9 @@ PURPOSES = (SWITCH, TIME, AB, DEPLOY, INSTALL)
 BOOTS = (AB, DEPLOY, INSTALL)
 #: Below this a dump, an initial RAM disk or a kernel that somebody installs may find no room in /boot.
 BOOT_SPARE_BYTES = 64 << 20
+#: What a boot entry and the file system take beside a package's files.
+BOOT_MARGIN_BYTES = 1 << 20
+MIB = 1 << 20
 #: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
 NO_THREADS = "notsupported"
 #: How many groups of tasks a reason names.
@@ -35,6 +38,8 @@ class Plan:
     purpose: str = AB
     staging: str = "/var/lib/smt-ab"
     need_bytes: int = 0
+    boot_bytes: int = 0
+    """What the files of the kernel's package take in /boot (install)."""
     kexec_file_load: bool = False
     initrd: str = ""
     rollback: str = "run playbooks/rollback.yml on this host"
@@ -76,6 +81,8 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _kexec(facts, plan)
     if plan.purpose in BOOTS:
         yield from _clocksource(facts)
+    if plan.purpose == INSTALL:
+        yield from _installing(facts, plan)
     if plan.purpose != SWITCH:
         yield from _timing(facts, plan)
     else:
@@ -146,6 +153,19 @@ def _timing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield (
             f"{plan.staging} has {_size(facts.free_bytes)} free and needs {_size(plan.need_bytes)}",
             "free some, or set ab_staging_dir to another file system",
+        )
+
+
+def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    free, needed = facts.boot_free_bytes, plan.boot_bytes + BOOT_MARGIN_BYTES
+    # A package that is deployed already takes no more.
+    installed = (facts.deployment or {}).get("boot", "kexec") != "kexec"
+    if plan.boot_bytes and free is not None and free < needed and not installed:
+        # Rounded apart: the same number twice would say nothing.
+        yield (
+            f"/boot has {_size(free // MIB * MIB)} free and the kernel's package needs"
+            f" {_size(-(-needed // MIB) * MIB)} there",
+            "remove kernels that nobody boots, or deploy by kexec",
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hotplug_timer.errors import ExitCode, ToolError
 
-from .. import inventory, lock, preflight, process, signals
+from .. import grub, inventory, lock, preflight, process, signals
 from ..arch import Arch
 from ..kernel.artifact import Artifact
 from ..paths import Paths
@@ -23,6 +23,7 @@ from ..ui import Say, once_every
 from . import console, qemu, qmp, seed, ssh, state
 from .console import Finding, Severity
 from .qemu import Machine
+from .seed import Member
 from .state import State
 
 POLL_S = 0.5
@@ -49,6 +50,8 @@ class Request:
     ssh_port: int | None = None
     timeout: float | None = None
     append: str = ""
+    boot_loader: bool = False
+    """GRUB on a boot disk of the guest's own, instead of a kernel that QEMU loads."""
 
     @property
     def cpus(self) -> int:
@@ -98,6 +101,8 @@ def check_request(request: Request) -> None:
     state.check_name(request.name)
     qemu.check(request.arch, request.cores, request.threads, request.accel)
     preflight.require(preflight.guest(request.arch))
+    if request.boot_loader:
+        preflight.require(preflight.file_system())
 
 
 def up(request: Request, kernel: Artifact, disk: Disk, paths: Paths, say: Say) -> State:
@@ -145,8 +150,13 @@ def _start(
     port = ssh.choose_port(request.ssh_port)
     folder.mkdir(parents=True, mode=0o700)
     try:
-        seed.write(folder, request.name, port)
+        words = grub.words(request.append) if request.boot_loader else request.append
+        command_line = qemu.kernel_command_line(request.arch, words)
+        defaults = [Member(grub.DEFAULTS, grub.defaults(command_line), 0o644)] if request.boot_loader else []
+        seed.write(folder, request.name, port, defaults)
         make_overlay(disk, folder)
+        if request.boot_loader:
+            grub.write(disk.boot, request.arch, kernel, command_line, folder / qemu.BOOT)
         machine = Machine(
             name=request.name,
             arch=request.arch,
@@ -156,7 +166,8 @@ def _start(
             accel=request.accel,
             ssh_port=port,
             kernel=kernel.image,
-            command_line=qemu.kernel_command_line(request.arch, request.append),
+            command_line=command_line,
+            boot_disk=request.boot_loader,
         )
         say(f"starting guest '{request.name}': {request.arch.name}, {machine.cpus} CPUs, {kernel.release}")
         return _spawn(machine, kernel, folder)

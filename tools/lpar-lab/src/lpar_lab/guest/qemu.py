@@ -18,16 +18,15 @@ CONSOLE_SOCKET = "console.sock"
 QMP_SOCKET = "qmp.sock"
 OVERLAY = "overlay.qcow2"
 SEED = "seed.tar"
+BOOT = "boot.img"
 
-PSERIES_TCG = ",".join(
-    [
-        "pseries",
-        "x-vof=on",
-        *("cap-cfpc=broken", "cap-sbbc=broken", "cap-ibs=broken", "cap-ccf-assist=off"),
-        "cap-hpt-max-page-size=16M",
-    ]
+VOF = "x-vof=on"
+"""Skips the firmware's own start-up, which only a boot loader needs."""
+TCG_CAPABILITIES = (
+    *("cap-cfpc=broken", "cap-sbbc=broken", "cap-ibs=broken", "cap-ccf-assist=off"),
+    "cap-hpt-max-page-size=16M",
 )
-"""x-vof skips the firmware's own start-up. The next four are Spectre counter-measures TCG has not.
+"""The first four are Spectre counter-measures TCG has not.
 
 The last lets the kernel map its memory with 16 MiB pages. A kexec takes every entry out of the hash page
 table, and QEMU halts all CPUs for each: with 64 KiB pages, QEMU's own choice, that is minutes. (With the
@@ -68,6 +67,8 @@ class Machine:
     one_thread: bool = False
     """The guest's CPUs take turns on one thread of QEMU's. When one that waits gives its processor away,
     the next one runs at once; with a thread each, it spins on until the host's scheduler takes it off."""
+    boot_disk: bool = False
+    """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
 
     @property
     def cpus(self) -> int:
@@ -117,12 +118,12 @@ def command(machine: Machine) -> list[str]:
         *_machine(machine),
         *("-smp", f"{machine.cpus},sockets=1,cores={machine.cores},threads={machine.threads}"),
         *("-m", str(machine.memory)),
-        *("-kernel", str(machine.kernel)),
-        *("-append", machine.command_line),
+        *([] if machine.boot_disk else ["-kernel", str(machine.kernel), "-append", machine.command_line]),
         *("-drive", f"file={OVERLAY},format=qcow2,if=none,id=root,cache=unsafe,discard=unmap"),
         *("-device", "virtio-blk-pci,drive=root,serial=lab-root"),
         *("-drive", f"file={SEED},format=raw,if=none,id=seed,read-only=on"),
         *("-device", "virtio-blk-pci,drive=seed,serial=lab-seed"),
+        *(_boot_disk() if machine.boot_disk else []),
         *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{machine.ssh_port}-:22"),
         *("-device", "virtio-net-pci,netdev=net,romfile="),
         *("-object", "rng-random,id=rng,filename=/dev/urandom"),
@@ -134,10 +135,19 @@ def command(machine: Machine) -> list[str]:
     ]
 
 
+def _boot_disk() -> list[str]:
+    """After the others, which keep their names."""
+    return [
+        *("-drive", f"file={BOOT},format=raw,if=none,id=boot,cache=unsafe"),
+        *("-device", "virtio-blk-pci,drive=boot,serial=lab-boot,bootindex=0"),
+    ]
+
+
 def _machine(machine: Machine) -> list[str]:
     tcg = machine.accel == "tcg"
     if machine.arch is PPC64LE:
-        model = PSERIES_TCG if tcg else "pseries"
+        firmware = [] if machine.boot_disk else [VOF]
+        model = ",".join(["pseries", *firmware, *TCG_CAPABILITIES]) if tcg else "pseries"
         cpu = "power10" if tcg else "host"
     else:
         model = "q35"

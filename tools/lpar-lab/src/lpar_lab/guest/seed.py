@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,8 @@ class Member:
     mode: int
 
 
-def write(folder: Path, name: str, port: int) -> None:
-    """Make keys, known_hosts and the seed disk in a guest's folder."""
+def write(folder: Path, name: str, port: int, more: Sequence[Member] = ()) -> None:
+    """Make keys, known_hosts and the seed disk in a guest's folder; MORE files go onto the disk, too."""
     for key in (CLIENT_KEY, HOST_KEY):
         _generate(folder / key, f"{name}@lpar-lab")
     host_public = (folder / f"{HOST_KEY}.pub").read_text()
@@ -39,6 +40,7 @@ def write(folder: Path, name: str, port: int) -> None:
         Member(f"etc/ssh/{HOST_KEY}", (folder / HOST_KEY).read_bytes(), 0o600),
         Member(f"etc/ssh/{HOST_KEY}.pub", host_public.encode(), 0o644),
         Member("root/.ssh/authorized_keys", (folder / f"{CLIENT_KEY}.pub").read_bytes(), 0o600),
+        *more,
     ]
     (folder / SEED).write_bytes(pack(members))
 

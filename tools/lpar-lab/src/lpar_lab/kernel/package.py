@@ -44,6 +44,8 @@ class Package:
     sha256: str
     arch: str
     """The architecture as the package manager calls it."""
+    installed_bytes: int
+    """What its files take in /boot."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +118,9 @@ def _version(kernel: Artifact) -> str:
     return f"{kernel.release.split('-')[0]}-{built}"
 
 
-def _made(kernel: Artifact, kind: str, file: Path, arch: str) -> Package:
-    return Package(kind, package_name(kernel), file.name, artifact.file_sha256(file), arch)
+def _made(kernel: Artifact, root: Path, kind: str, file: Path, arch: str) -> Package:
+    installed = sum(path.stat().st_size for path in (root / BOOT).rglob("*") if path.is_file())
+    return Package(kind, package_name(kernel), file.name, artifact.file_sha256(file), arch, installed)
 
 
 def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
@@ -131,7 +134,7 @@ def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
 
     with tarfile.open(file, "w:gz", format=tarfile.GNU_FORMAT) as archive:
         archive.add(root / BOOT, BOOT, filter=plain)
-    return _made(kernel, "tar", file, kernel.arch)
+    return _made(kernel, root, "tar", file, kernel.arch)
 
 
 def _deb(kernel: Artifact, root: Path, output: Path) -> Package:
@@ -152,7 +155,7 @@ def _deb(kernel: Artifact, root: Path, output: Path) -> Package:
     control.chmod(0o644)
     control.parent.chmod(0o755)
     _run(["dpkg-deb", "--root-owner-group", "--build", root, file])
-    return _made(kernel, "deb", file, arch)
+    return _made(kernel, root, "deb", file, arch)
 
 
 def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
@@ -164,7 +167,8 @@ def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
         f"License: {LICENSE}\nAutoReqProv: no\n"
         f"%description\n{SUMMARY}, {kernel.release}.\n"
         f'%install\ncp -a "{root}/." "%{{buildroot}}"\n'
-        f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n"
+        f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}\n"
+        f"%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n"
     )
     top = root.parent / "rpmbuild"
     # Nothing looks into the image: no digest of its build, no stripping, no debug package.
@@ -181,7 +185,7 @@ def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
     _run(["rpmbuild", "-bb", "--quiet", f"--target={arch}-linux", *defines, spec])
     file = output / f"{package_name(kernel)}-{version}-{release}.{arch}.rpm"
     shutil.copyfile(top / "RPMS/package.rpm", file)
-    return _made(kernel, "rpm", file, arch)
+    return _made(kernel, root, "rpm", file, arch)
 
 
 def _run(command: Sequence[str | Path]) -> None:
