@@ -1,0 +1,146 @@
+"""Hosts of several kinds in one play, and many of them: the fake ones are reached by a stand-in for ssh."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fake_lpar
+import pytest
+from fake_lpar import DEFAULT_RELEASE, FakeHost, PlayResult
+from test_ansible_ab import assert_back, assert_fails
+from test_ansible_operations import files_of, recap
+
+# Modules are started, each in a Python of its own.
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A POWER and an x86-64 host, and a kernel for each."""
+
+    power: FakeHost
+    x86: FakeHost
+    kernels: dict[str, str]
+
+    def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
+        return self.power.play(playbook, *arguments, **variables)
+
+    def releases(self) -> list[str]:
+        return [host.read("proc/sys/kernel/osrelease") for host in (self.power, self.x86)]
+
+
+@pytest.fixture
+def fleet(host: FakeHost, tmp_path: Path) -> Fleet:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    x86 = fake_lpar.build(beside)
+    host.write("proc/sys/kernel/arch", "ppc64le\n")
+    x86.write("proc/sys/kernel/arch", "x86_64\n")
+    x86.write("sys/devices/system/cpu/smt/control", "off\n")
+    x86.write("sys/devices/system/cpu/online", "0,8\n")
+    host.hosts = {"lpar1": host.remote(), "bench1": x86.remote()}
+    for given in ("ab_variants", "ab_sysroot", "ab_staging_dir"):
+        del host.variables[given]
+    kernels = {
+        "ppc64le": str(host.packed("power", arch="ppc64le")),
+        "x86_64": str(host.packed("x86", arch="x86_64")),
+    }
+    return Fleet(host, x86, kernels)
+
+
+def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Fleet) -> None:
+    before = [files_of(host) for host in (fleet.power, fleet.x86)]
+    given = {"deploy_artifacts": fleet.kernels, "ab_label": "deployed"}
+
+    result = fleet.play("deploy.yml time.yml", "--check", **given)
+
+    assert result.code == 0, result.output
+    assert f"lpar1: would start 6.12-power with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
+    assert f"bench1: would start 6.12-x86 with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
+    assert [files_of(host) for host in (fleet.power, fleet.x86)] == before
+
+    result = fleet.play("deploy.yml time.yml", **given)
+
+    assert result.code == 0, result.output
+    assert fleet.releases() == ["6.12-power", "6.12-x86"]
+    for name, release in (("lpar1", "6.12-power"), ("bench1", "6.12-x86")):
+        (timed,) = (fleet.power.results / "raw" / name).glob("*.jsonl")
+        assert timed.name == "01-deployed.jsonl"
+        assert json.loads(timed.read_text().splitlines()[0])["host"]["kernel_release"] == release
+    assert fleet.x86.read("sys/devices/system/cpu/online") == "0,8"
+
+    result = fleet.play("deploy.yml", deploy_artifacts=fleet.kernels)
+
+    assert result.code == 0, result.output
+    assert [recap(result.output, name)["changed"] for name in ("lpar1", "bench1")] == [0, 0]
+
+    result = fleet.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert_back(fleet.power)
+    assert_back(fleet.x86)
+
+
+def test_hosts_are_timed_side_by_side_when_told_to(fleet: Fleet) -> None:
+    result = fleet.play("time.yml", ab_serial=2)
+
+    assert result.code == 0, result.output
+    assert result.output.count("PLAY [Time switches on the running kernel]") == 1
+    assert [len(list((fleet.power.results / "raw" / name).iterdir())) for name in fleet.power.hosts] == [1, 1]
+
+    fleet.power.write("timer-fault", "fails")
+
+    result = fleet.play("time.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert result.output.count("PLAY [Time switches on the running kernel]") == 2
+
+    result = fleet.play("time.yml")
+
+    assert_fails(result, "lpar1: the timing", "did not complete")
+    assert "bench1: " not in result.output, "the next host is not touched"
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        (
+            {"deploy_artifacts": {"x86_64": "{x86_64}"}},
+            ["lpar1: the host is ppc64le, and deploy_artifacts has x86_64 only; add one, or leave"],
+        ),
+        (
+            {"deploy_artifacts": {"ppc64le": "{x86_64}", "x86_64": "{x86_64}"}},
+            ["lpar1 is ppc64le, for which deploy_artifacts has {x86_64}, built for x86_64; give one"],
+        ),
+        (
+            {"deploy_artifacts": {"ppc64le": "power.json", "x86_64": "/nowhere.json"}},
+            [
+                "deploy_artifacts.ppc64le and deploy_artifacts.x86_64 is 'power.json' and '/nowhere.json';"
+                " give the absolute path"
+            ],
+        ),
+        ({}, ["neither deploy_artifact nor deploy_artifacts is given"]),
+        (
+            {"deploy_artifact": "{x86_64}", "deploy_artifacts": {"x86_64": "{x86_64}"}},
+            ["both deploy_artifact and deploy_artifacts are given"],
+        ),
+        (
+            {"deploy_artifact": "{x86_64}"},
+            ["lpar1: variant 'x86' ({x86_64}): it is built for x86_64 and the host is ppc64le"],
+        ),
+    ],
+)
+def test_what_does_not_fit_the_host_is_refused_in_one_line(
+    fleet: Fleet, changes: dict[str, Any], messages: list[str]
+) -> None:
+    def filled(given: Any) -> Any:
+        if isinstance(given, dict):
+            return {key: filled(value) for key, value in given.items()}
+        return given.format(**fleet.kernels)
+
+    assert_fails(fleet.play("deploy.yml", **filled(changes)), *map(filled, messages))
+    assert fleet.releases() == [DEFAULT_RELEASE, DEFAULT_RELEASE]
+    assert not fleet.power.commands() + fleet.x86.commands()
