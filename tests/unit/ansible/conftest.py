@@ -25,7 +25,6 @@ def switching(host: fake_lpar.FakeHost) -> FakeHost:
     kernel = FakeHost.build(host.root)
     kernel.put("proc/cmdline", fake_lpar.DEFAULT_CMDLINE)
     kernel.put("proc/sys/kernel/osrelease", fake_lpar.DEFAULT_RELEASE)
-    kernel.put("proc/sys/kernel/arch", fake_lpar.MACHINE)
     kernel.add_fqs_delays()
     kernel.install_ppc64_cpu(path="control")
     return kernel

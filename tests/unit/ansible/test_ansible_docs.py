@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_lpar import ANSIBLE, DEFAULT_RELEASE, REPO, FakeHost
+from fake_lpar import ANSIBLE, DEFAULT_RELEASE, MACHINE, REPO, FakeHost
 from fakehost import FakeHost as Kernel
 from test_ansible_build import lpar_lab
 
@@ -45,6 +45,8 @@ def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel,
     """In their order, on one host."""
     given = ("ab_variants", "ab_results_dir", "ab_iterations")
     host.variables = {name: value for name, value in host.variables.items() if name not in given}
+    # The kernels of the stand-in are for this machine.
+    switching.put("proc/sys/kernel/arch", MACHINE)
     host.variables["kernel_build_tool"] = str(lpar_lab(host, RELEASE, "tar"))
     assert FLEET
     here = re.sub(r"RELEASE\w*", RELEASE, FLEET[1].replace("/srv/", f"{tmp_path}/srv/"))
