@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,10 +124,10 @@ def test_hosts_are_timed_side_by_side_when_told_to(fleet: Fleet) -> None:
                 " give the absolute path"
             ],
         ),
-        ({}, ["neither deploy_artifact nor deploy_artifacts is given"]),
+        ({}, ["neither of deploy_artifact and deploy_artifacts given"]),
         (
             {"deploy_artifact": "{x86_64}", "deploy_artifacts": {"x86_64": "{x86_64}"}},
-            ["both deploy_artifact and deploy_artifacts are given"],
+            ["both of deploy_artifact and deploy_artifacts given"],
         ),
         (
             {"deploy_artifact": "{x86_64}"},
@@ -144,3 +146,55 @@ def test_what_does_not_fit_the_host_is_refused_in_one_line(
     assert_fails(fleet.play("deploy.yml", **filled(changes)), *map(filled, messages))
     assert fleet.releases() == [DEFAULT_RELEASE, DEFAULT_RELEASE]
     assert not fleet.power.commands() + fleet.x86.commands()
+
+
+#: Seconds that each command of a distant host takes longer: a sleep in the stand-in for ssh.
+WAIT = 4.0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A preflight of many hosts: how it was run, and how long it took."""
+
+    hosts: int
+    forks: int
+    seconds: float
+    verdicts: dict[str, str]
+
+    @property
+    def waits(self) -> float:
+        """Seconds that the hosts together keep us waiting."""
+        return self.hosts * WAIT
+
+    def __str__(self) -> str:
+        return f"{self.hosts} hosts, forks={self.forks}: {self.seconds:.0f} s, waits of {self.waits:.0f} s"
+
+
+def survey(host: FakeHost, hosts: int, forks: int) -> Survey:
+    """Ask so many hosts; they only read, so that one stands for all."""
+    host.hosts = dict.fromkeys((f"lpar{number:02}" for number in range(1, hosts + 1)), host.remote(WAIT))
+    table = host.results / f"{hosts}-{forks}"
+    begin = time.monotonic()
+    result = host.play(
+        "preflight.yml", "--forks", str(forks), preflight_purpose="time", preflight_output_dir=str(table)
+    )
+    seconds = time.monotonic() - begin
+    assert result.code == 0, result.output
+    rows = json.loads((table / "preflight.json").read_text())["hosts"]
+    return Survey(hosts, forks, seconds, {row["host"]: row["verdict"] for row in rows})
+
+
+def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
+    """With -s it prints the figures of docs/operations.md."""
+    runs = [survey(host, hosts, forks) for hosts, forks in ((5, 1), (5, 5), (50, 10), (50, 50))]
+    with capsys.disabled():
+        sys.stdout.write("".join(f"\n{run}" for run in runs) + "\n")
+    alone, together, ten, fifty = runs
+    for run in runs:
+        assert len(run.verdicts) == run.hosts
+        assert set(run.verdicts.values()) == {"go"}
+    # One after the other no wait is saved; side by side they overlap, and the controller's own work is left.
+    assert alone.seconds > alone.waits
+    assert together.seconds < alone.seconds - 2 * WAIT
+    assert ten.seconds < 0.6 * ten.waits
+    assert fifty.seconds < 0.6 * fifty.waits
