@@ -64,9 +64,10 @@ def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Flee
     assert f"bench1: would start 6.12-x86 with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
     assert [files_of(host) for host in (fleet.power, fleet.x86)] == before
 
-    result = fleet.play("deploy.yml time.yml", **given)
+    result = fleet.play("deploy.yml time.yml", **given, deploy_serial="100%")
 
     assert result.code == 0, result.output
+    assert result.output.count("PLAY [Leave hosts on another kernel]") == 1
     assert fleet.releases() == ["6.12-power", "6.12-x86"]
     for name, release in (("lpar1", "6.12-power"), ("bench1", "6.12-x86")):
         (timed,) = (fleet.power.results / "raw" / name).glob("*.jsonl")
