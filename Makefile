@@ -5,9 +5,11 @@ help:        ## list the targets
 	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
-test: setup-tests  ## all tests: unit, pages in a browser, kernel builds, guests in QEMU
+test: setup-tests  ## unit tests, pages in a browser, kernel builds, guests in QEMU
 	$(PYTEST) -n 2 -m "not kernel and not lab"
-	$(PYTEST) -m "kernel or lab"
+	$(PYTEST) -m "(kernel or lab) and not hosts"
+test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, both architectures in one play; half an hour of guests
+	$(PYTEST) -m hosts
 test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
 	$(PYTEST) -n 2 -m "not browser and not kernel and not lab"
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
@@ -31,4 +33,4 @@ setup-validation: ## install what proving the series needs
 clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-quick validate lint readme docs lock setup setup-python setup-tests setup-validation clean
+.PHONY: help demo test test-hosts test-quick validate lint readme docs lock setup setup-python setup-tests setup-validation clean

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Finds the patch of a series that changed how long a switch takes: git bisect over the series, each step built, booted
-# and timed in turns with both ends, and judged by the statistics of hotplug-timer compare.
+# Finds the patch of a series, or the commit of a git range, that changed how long a switch takes: git bisect over the
+# patches, each step built, booted and timed in turns with both ends, and judged by the statistics of hotplug-timer compare.
 set -euo pipefail
 
 exit_usage=2
 exit_environment=3
+exit_input=4
 # What git bisect run takes an exit code for; above 127 it gives up.
 old=0
 new=1
@@ -14,16 +15,21 @@ give_up=128
 usage() {
     cat <<USAGE
 Usage: ansible/bisect.sh DIR OLD NEW [option of ansible-playbook]...
+       ansible/bisect.sh DIR --range TREE OLD..NEW [--base BASE] [option of ansible-playbook]...
 
   DIR   absolute path for the steps, their results and the log; a bisection that was interrupted goes on there
   OLD   patches of the series at the end before the change; 0 is the stock kernel
   NEW   patches at the end after it
 
+  --range TREE OLD..NEW   the commits of a git tree's range instead, each as a patch on the lab's source; without merges
+  --base BASE             the kernel line that they apply to, default: 6.12
+
 Prints the first patch after which a switch takes as long as at NEW. A step that shows no difference from either end,
 or one from both, is skipped. Needs git, ansible-playbook and lpar-lab on PATH, and one host.
 
-Example:
+Examples:
   ansible/bisect.sh /srv/bisect 0 12 -i inventory/example --limit lpar17.example.com -e ab_iterations=5
+  ansible/bisect.sh /srv/bisect --range /srv/linux v6.12.90..topic -i inventory/example --limit lpar17.example.com -e ab_iterations=5
 USAGE
 }
 
@@ -37,13 +43,15 @@ export ANSIBLE_CONFIG="${ANSIBLE_CONFIG:-$here/ansible.cfg}"
 
 # One step: git bisect has checked out a commit that says how many patches it stands for.
 if [ "${1-}" = --step ]; then
-    directory=$2 from=$3 to=$4
-    shift 4
+    directory=$2 from=$3 to=$4 called_in=$5
+    shift 5
     step=$(cat patches)
     verdict="$directory/verdicts/$step"
     if [ ! -s "$verdict" ]; then
         # What an interrupted step measured is no whole answer.
         rm -r -f -- "${directory:?}/steps/$step"
+        # Where the options were given: an inventory may be named from there.
+        cd -- "$called_in"
         ansible-playbook "$here/playbooks/bisect.yml" "$@" \
             -e "bisect_dir=$directory" -e "bisect_old=$from" -e "bisect_new=$to" -e "bisect_step=$step" >&2 ||
             exit "$give_up"
@@ -55,6 +63,51 @@ if [ "${1-}" = --step ]; then
     esac
 fi
 
+# The commits of a range as an experiment of a checkout of their own, which the lab builds like any other.
+patches_of_range() {
+    local tree=$1 range=$2 first last commits
+    [[ $range == ?*..?* && $range != *...* ]] ||
+        die "the range is '$range'; give OLD..NEW, two commits or tags of $tree" "$exit_usage"
+    first=$(commit "$tree" "${range%%..*}")
+    last=$(commit "$tree" "${range#*..}")
+    git -C "$tree" merge-base --is-ancestor "$first" "$last" ||
+        die "$range is not linear: ${range%%..*} is no ancestor of ${range#*..}; rebase, or name other ends" "$exit_input"
+    [ -z "$(git -C "$tree" rev-list --merges --max-count=1 "$first..$last")" ] ||
+        die "$range is not linear: it has merges; rebase it onto ${range%%..*} first" "$exit_input"
+    commits=$(git -C "$tree" rev-list --count "$first..$last")
+    [ "$commits" -gt 0 ] || die "$range is empty; name the newer end last" "$exit_input"
+    [ "$commits" -eq "$(git -C "$tree" rev-list --count "$first..$last" -- :/)" ] ||
+        die "$range has commits that change nothing; leave them out with git rebase --no-keep-empty" "$exit_input"
+    if [ -d "$directory/walk/.git" ]; then
+        [ "$(cat "$directory/range" 2>/dev/null)" = "$first..$last" ] ||
+            die "$directory is of a bisection between other ends; name another directory" "$exit_usage"
+        return
+    fi
+    rm -r -f -- "${directory:?}/project"
+    mkdir -p -- "$series" || die "cannot make $series; name another directory" "$exit_environment"
+    ln -s -- "$(realpath -- "${LPAR_LAB_PROJECT:-$here/..}/kernel-patches/configs")" "$directory/project/kernel-patches/configs"
+    # What the user's configuration says of mails is for mails.
+    git -C "$tree" format-patch --quiet --no-numbered --zero-commit --no-signature --no-cover-letter --no-attach \
+        --no-thread --no-notes --full-index --binary --output-directory "$series" "$first..$last"
+    find "$series" -name '*.patch' -printf '%f\n' | sort >"$series/series"
+    git -C "$tree" rev-list --reverse "$first..$last" >"$directory/commits"
+    printf '%s\n' "$first..$last" >"$directory/range"
+}
+
+commit() {
+    git -C "$1" rev-parse --quiet --verify "$2^{commit}" 2>/dev/null ||
+        die "$1 has no commit '$2'; name a git tree and two commits or tags of it" "$exit_usage"
+}
+
+# What a step is called, of which git prints the first that is like the new end.
+step_name() {
+    if [ -z "$tree" ] || [ "$1" -eq 0 ]; then
+        printf '%s patches\n' "$1"
+    else
+        git -C "$tree" log -1 --format="$1 patches: %h %s" "$(sed -n "$1p" "$directory/commits")"
+    fi
+}
+
 case ${1-} in
     -h | --help) usage && exit 0 ;;
     /*) directory=$1 ;;
@@ -62,10 +115,28 @@ case ${1-} in
 esac
 [[ $directory =~ ^[A-Za-z0-9/._-]+$ ]] ||
     die "$directory has characters other than letters, digits, dots, dashes and underscores; name another" "$exit_usage"
-from=${2-} to=${3-}
-[[ $from =~ ^[0-9]+$ && $to =~ ^[0-9]+$ && $from -lt $to ]] ||
-    die "OLD and NEW are '$from' and '$to'; give two numbers of patches, the smaller first" "$exit_usage"
-shift 3
+tree=
+if [ "${2-}" = --range ]; then
+    tree=${3-} range=${4-} base=6.12
+    shift "$(($# < 4 ? $# : 4))"
+    if [ "${1-}" = --base ]; then
+        base=${2-}
+        shift "$(($# < 2 ? $# : 2))"
+    fi
+    series="$directory/project/kernel-patches/experiments/range"
+    patches_of_range "$tree" "$range"
+    export LPAR_LAB_PROJECT="$directory/project"
+    lpar-lab build-kernel --base "$base" --variant range --apply-only >/dev/null || exit "$?"
+    from=0 to=$(wc -l <"$series/series")
+    set -- "$@" -e bisect_variant=range -e "bisect_base=$base"
+else
+    from=${2-} to=${3-}
+    [[ $from =~ ^[0-9]+$ && $to =~ ^[0-9]+$ && $from -lt $to ]] ||
+        die "OLD and NEW are '$from' and '$to'; give two numbers of patches, the smaller first" "$exit_usage"
+    shift 3
+    [ ! -e "$directory/range" ] ||
+        die "$directory is of a bisection between other ends; name another directory" "$exit_usage"
+fi
 
 # A history in which a commit stands for each number of patches.
 walk="$directory/walk"
@@ -75,13 +146,14 @@ if [ ! -d "$walk/.git" ]; then
     for ((number = from; number <= to; number++)); do
         printf '%s\n' "$number" >"$walk/patches"
         git -C "$walk" add patches
-        git -C "$walk" -c user.name=bisect -c user.email=bisect@localhost commit --quiet --message "$number patches"
+        step_name "$number" | git -C "$walk" -c user.name=bisect -c user.email=bisect@localhost commit --quiet --file -
         git -C "$walk" tag "p$number"
     done
 fi
+called_in=$PWD
 cd "$walk"
 [ -e .git/refs/tags/p"$from" ] && [ -e .git/refs/tags/p"$to" ] ||
     die "$directory is of a bisection between other ends; name another directory" "$exit_usage"
 git bisect reset >/dev/null 2>&1 || true
 git bisect start --term-old=before --term-new=after "p$to" "p$from" >/dev/null
-exec git bisect run "$here/bisect.sh" --step "$directory" "$from" "$to" "$@"
+exec git bisect run "$here/bisect.sh" --step "$directory" "$from" "$to" "$called_in" "$@"

@@ -15,7 +15,7 @@ import pytest
 from labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 
 GUEST = "booted"
 #: What the guest runs, boots by default, and has in /boot. The log of an installed package is none of it.

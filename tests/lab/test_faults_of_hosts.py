@@ -14,7 +14,7 @@ import pytest
 from labtools import Lab, wait_for, wait_while
 
 # Both kernels and the base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 
 GUEST = "faulty"
 BOOT_TIMEOUT_S = 90

@@ -49,6 +49,7 @@ FOREIGN = {
         "git",
         "journalctl",
         "man",
+        "molecule",
     ),
     *("python3", "scp", "ssh", "systemctl"),
 }

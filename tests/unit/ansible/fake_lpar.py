@@ -21,6 +21,14 @@ FAKES = Path(__file__).parent / "fakehost"
 BIN = Path(sys.executable).parent
 MACHINE = os.uname().machine
 
+#: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
+SSH = """#!/bin/sh
+sleep {latency}
+for command; do :; done
+PATH={root}/bin:$PATH
+exec /bin/sh -c "$command"
+"""
+
 DEFAULT_RELEASE = "6.12-default"
 DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
 
@@ -131,10 +139,22 @@ class FakeHost:
             command.write_text(f"#!{sys.executable}\n{command.read_text()}")
             command.chmod(0o755)
 
+    def remote(self, latency: float = 0) -> dict[str, Any]:
+        """Make it a host that is reached by ssh; return its own variables in an inventory."""
+        ssh = self.root / "bin/ssh"
+        ssh.write_text(SSH.format(latency=latency, root=self.root))
+        ssh.chmod(0o755)
+        return {
+            "ansible_ssh_executable": str(ssh),
+            "ansible_ssh_transfer_method": "piped",
+            "ab_sysroot": str(self.root),
+            "ab_staging_dir": str(self.staging),
+        }
+
     def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
-        """Run a playbook of ansible/playbooks against this host."""
-        path = str(ANSIBLE / "playbooks" / playbook)
-        return self.run([str(BIN / "ansible-playbook"), path, *self.options(**variables), *arguments])
+        """Run a playbook of ansible/playbooks, or several with a space between, against this host."""
+        paths = [str(ANSIBLE / "playbooks" / name) for name in playbook.split()]
+        return self.run([str(BIN / "ansible-playbook"), *paths, *self.options(**variables), *arguments])
 
     def options(self, **variables: Any) -> list[str]:
         """Write an inventory and the variables; return what makes ansible-playbook use them."""

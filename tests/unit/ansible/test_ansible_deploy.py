@@ -199,7 +199,7 @@ def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeHost) ->
     assert_fails(deploy(host, artifact, boot="default"), f"add -e deploy_default_confirmed={RELEASE}")
     assert not changes(host)
 
-    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=f"6.12-other, {RELEASE}")
 
     assert result.code == 0, result.output
     assert json.loads(host.read("grubenv.json")) == {"saved_entry": ENTRY, "next_entry": ""}

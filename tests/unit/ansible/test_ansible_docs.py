@@ -9,12 +9,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fake_lpar import ANSIBLE, DEFAULT_RELEASE, REPO, FakeHost
+from fake_lpar import ANSIBLE, DEFAULT_RELEASE, MACHINE, REPO, FakeHost
 from fakehost import FakeHost as Kernel
 from test_ansible_build import lpar_lab
 
 TEXT = (REPO / "docs/operations.md").read_text()
-COMMANDS = re.findall(r"^ansible-playbook -i (?:\S+) playbooks/(\S+)(.*)$", TEXT, re.MULTILINE)
+#: Each with the playbooks that it names, and its options.
+COMMANDS = [
+    (found[1].replace("playbooks/", "").strip(), found[2])
+    for found in re.finditer(r"^ansible-playbook -i \S+ ((?:playbooks/\S+ ?)+)(.*)$", TEXT, re.MULTILINE)
+]
+FLEET = re.search(r"^```json\n(.*?deploy_artifacts.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What is of other hosts here, and has tests of its own.
 OTHERS = ("--limit", "build_host=", "boot=")
 #: What build.yml says.
@@ -22,7 +27,7 @@ RELEASE = "6.12-patched"
 
 
 def test_the_page_has_every_playbook_that_it_is_about() -> None:
-    assert {playbook for playbook, _ in COMMANDS} == {
+    assert {playbook for playbooks, _ in COMMANDS for playbook in playbooks.split()} == {
         *(
             "apply-now.yml",
             "build.yml",
@@ -40,7 +45,12 @@ def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel,
     """In their order, on one host."""
     given = ("ab_variants", "ab_results_dir", "ab_iterations")
     host.variables = {name: value for name, value in host.variables.items() if name not in given}
+    # The kernels of the stand-in are for this machine.
+    switching.put("proc/sys/kernel/arch", MACHINE)
     host.variables["kernel_build_tool"] = str(lpar_lab(host, RELEASE, "tar"))
+    assert FLEET
+    here = re.sub(r"RELEASE\w*", RELEASE, FLEET[1].replace("/srv/", f"{tmp_path}/srv/"))
+    (host.work / "fleet.json").write_text(here)
     for playbook, options in COMMANDS:
         if not any(word in options for word in OTHERS):
             here = options.replace("/srv/", f"{tmp_path}/srv/").replace("RELEASE", RELEASE)
@@ -48,7 +58,7 @@ def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel,
             assert result.code == 0, f"{playbook} {options}\n{result.output}"
     assert switching.online == {0, 4}
     assert sorted(path.name for path in (tmp_path / "srv").iterdir()) == [
-        *("kernels", "preflight", "timing", "traces")
+        *("fleet", "kernels", "preflight", "timing", "traces")
     ]
     names = sorted(path.name for path in (tmp_path / "srv/timing/raw/fake").iterdir())
     assert names == ["01-before.jsonl", "02-after.jsonl"]

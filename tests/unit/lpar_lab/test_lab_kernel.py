@@ -125,6 +125,21 @@ def test_the_first_patches_of_a_series_are_a_kernel_of_their_own(
     assert caught.value.code == ExitCode.USAGE
 
 
+def test_a_series_is_applied_without_a_build(
+    planned: Callable[..., build.Plan], paths: Paths, fake_kernel: Source, said: list[str]
+) -> None:
+    ship_patch(paths, "kernel", "fast kernel")
+    applied = build.apply(fake_kernel, "patched", paths, said.append)
+    assert [patch.name for patch in applied] == ["0001.patch"]
+    assert (fake_kernel.tree / "image").read_text() == "fast kernel\n"
+    assert build.apply(fake_kernel, "patched", paths, said.append, upto=0) == []
+    assert not paths.kernels.exists()
+    ship_patch(paths, "another kernel", "fast kernel")
+    with pytest.raises(ToolError, match=r"0001.patch \(patch 1 of 1\) does not apply to 6.12") as caught:
+        build.apply(fake_kernel, "patched", paths, said.append)
+    assert caught.value.code == ExitCode.INPUT
+
+
 def test_an_experiment_is_built_beside_the_series(
     planned: Callable[..., build.Plan], paths: Paths, said: list[str]
 ) -> None:

@@ -165,6 +165,9 @@ def _add_build_kernel(commands: Any) -> None:
         action="store_true",
         help="print only the path of artifact.json on standard output",
     )
+    command.add_argument(
+        "--apply-only", action="store_true", help="only see whether the patches apply, and build nothing"
+    )
     command.set_defaults(run=_build_kernel)
 
 
@@ -334,6 +337,11 @@ def _threads(arguments: argparse.Namespace) -> int:
 
 
 def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if arguments.apply_only:
+        from_source = source.obtain(arguments.base, paths, say)
+        patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
+        out(f"{len(patches)} patches apply to {arguments.base} ({from_source.kernel_version})")
+        return ExitCode.OK
     built = build_variant(arguments, arguments.variant, paths, say)
     if arguments.print_artifact:
         out(str(built.file))

@@ -16,7 +16,7 @@ from typing import Any
 
 from hotplug_timer.errors import ToolError
 from hotplug_timer.target.cpulist import format_cpulist, parse_cpulist
-from hotplug_timer.target.hostinfo import read_rcu
+from hotplug_timer.target.hostinfo import read_machine, read_rcu
 from hotplug_timer.target.lpar import Platform, read_platform
 from hotplug_timer.target.programs import (
     BY_CONTROL,
@@ -123,7 +123,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
     return Facts(
         euid=os.geteuid(),
         python=".".join(map(str, sys.version_info[:3])),
-        machine=os.uname().machine,
+        machine=read_machine(fs),
         release=fs.read_optional("/proc/sys/kernel/osrelease"),
         boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id"),
         cmdline=cmdline,

@@ -77,6 +77,17 @@ def plan(
     return Plan(arch, source, variant, patches, fragments, key)
 
 
+def apply(source: Source, variant: str, paths: Paths, say: Say, *, upto: int | None = None) -> list[Patch]:
+    """Apply the series to the source and build nothing; return the patches, of which `upto` are the first.
+
+    Raises ToolError: USAGE for an unknown variant, INPUT when a patch does not apply.
+    """
+    patches = series.first(series.load(paths.patches, source.base, variant), upto)
+    with lock.held(source.lock, say, f"the source tree of base {source.base}"):
+        tree.prepare(source.tree, patches, f"{source.base} ({source.kernel_version})")
+    return patches
+
+
 def compiler_version(arch: Arch) -> str:
     """Identify compiler and linker by the first line each says of itself."""
     outputs = (process.run([f"{arch.cross_prefix}{tool}", "--version"]).output for tool in ("gcc", "ld"))
