@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mdtable import heading, row
 from verdicts import Record, of_kind
 
 STOCK = "stock"
@@ -137,23 +138,19 @@ def _table(runs: Sequence[Run], clocksource: str) -> str:
         *(f"{kernel}: us" for kernel in kernels),
         "gain",
     ]
-    lines = [f"**{clocksource}**", "", _row(head), _row(["---"] * len(head))]
+    lines = [f"**{clocksource}**", "", *heading(head)]
     for run in sorted(runs, key=lambda run: (run.base, run.vcpus)):
         for threads in run.threads:
             found = [run.cost(kernel, clocksource, threads) for kernel in kernels]
             ratio = run.ratio(clocksource, threads)
             shape = [run.base, f"{run.vcpus} on {run.host_cpus}", str(run.boots), str(threads)]
             gain = f"{ratio:.2f}x" if ratio else ""
-            lines.append(_row([*shape, *(_cell(cost) for cost in found), gain]))
+            lines.append(row([*shape, *(_cell(cost) for cost in found), gain]))
     return "\n".join([*lines, ""])
 
 
 def _cell(cost: Cost | None) -> str:
     return f"{cost.median:.2f} ({min(cost.us):.2f} to {max(cost.us):.2f})" if cost else ""
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def save(run: Run, path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mdtable import heading, row
 from verdicts import Record, of_kind
 
 STOCK, PATCHED = "stock", "patched"
@@ -122,7 +123,7 @@ def table(runs: Sequence[Run]) -> str:
     """Two tables in Markdown: sleeps, and what programming a timer takes."""
     head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
     head += ["interrupts: stock", "patched", "early: stock", "patched", "late, median: stock", "patched"]
-    lines = [_row(head), _row(["---"] * len(head))]
+    lines = [*heading(head)]
     ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
     for run in ordered:
         for before, after in run.pairs():
@@ -132,7 +133,7 @@ def table(runs: Sequence[Run]) -> str:
             cells += [f"{statistics.median(sleep.interrupts):g}" for sleep in (before, after)]
             cells += [f"{sum(sleep.early)} of {len(sleep.early)}" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.late_us):.0f} us" for sleep in (before, after)]
-            lines.append(_row(cells))
+            lines.append(row(cells))
     head = [
         "base",
         "timer",
@@ -144,8 +145,8 @@ def table(runs: Sequence[Run]) -> str:
         "patched",
         "ratio",
     ]
-    lines += ["", _row(head), _row(["---"] * len(head))]
-    lines += [_row(cells) for run in ordered for cells in _cost_rows(run)]
+    lines += ["", *heading(head)]
+    lines += [row(cells) for run in ordered for cells in _cost_rows(run)]
     return "\n".join([*lines, ""])
 
 
@@ -160,10 +161,6 @@ def _cost_rows(run: Run) -> list[list[str]]:
                 what += [str(before.calls), str(after.calls)]
                 rows.append([*what, *(f"{us:.2f}" for us in each), f"{each[1] / each[0]:.2f}"])
     return rows
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def save(run: Run, path: Path) -> None:
