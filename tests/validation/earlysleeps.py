@@ -123,7 +123,7 @@ def table(runs: Sequence[Run]) -> str:
     """Two tables in Markdown: sleeps, and what programming a timer takes."""
     head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
     head += ["interrupts: stock", "patched", "early: stock", "patched", "late, median: stock", "patched"]
-    lines = [*heading(head)]
+    lines = heading(head)
     ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
     for run in ordered:
         for before, after in run.pairs():

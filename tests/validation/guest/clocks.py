@@ -16,7 +16,7 @@ CLOCK_CHECK = "/run/clock-check.pyz"
 """The host has put it here."""
 RESULTS = Path("/run/clock-check.jsonl")
 WRONG = 5
-"""clock-check's exit code for a clock that is."""
+"""clock-check's exit code for a clock or a timer that is."""
 
 
 def clock_check(*words: str) -> int:

@@ -10,12 +10,9 @@ import sys
 import time
 
 import machine
+from clocks import CLOCK_CHECK, WRONG
 from machine import TRACING, Calls, mount_tracing, record, say
 
-CLOCK_CHECK = "/run/clock-check.pyz"
-"""The host has put it here."""
-WRONG = 5
-"""clock-check's exit code for a timer that is."""
 PROGRAM = "clockevents_program_event"
 STEER = "timekeeping_advance"
 """Where the clock's rate changes, and with it what each device has to know."""
