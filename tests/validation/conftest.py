@@ -77,7 +77,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="test_speed, with --bare: the guest's CPUs take turns on one thread of the emulator, so that one"
         " which waits gives way to the others at once",
     )
-    group.addoption("--boots", type=int, default=5, help="test_clock_costs: boots of each kernel (5)")
+    group.addoption(
+        "--boots", type=int, default=5, help="test_clock_costs, test_latencies: boots of each kernel (5)"
+    )
     group.addoption(
         "--calls",
         type=int,

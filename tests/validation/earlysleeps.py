@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mdtable import heading, row
-from verdicts import Record, of_kind
+from verdicts import Record, of_kind, the
 
 STOCK, PATCHED = "stock", "patched"
 KERNELS = (STOCK, PATCHED)
@@ -63,6 +63,8 @@ class Run:
     releases: dict[str, str]
     sleeps: tuple[Sleep, ...]
     costs: tuple[Cost, ...]
+    suspended: dict[str, bool | None]
+    """Whether a suspend to idle before the last round went well; None: not tried, or not to be had."""
 
     def pairs(self) -> list[tuple[Sleep, Sleep]]:
         """The same sleeps in stock and patched, by length and rate."""
@@ -100,6 +102,12 @@ def costs(kernel: str, records: Iterable[Record]) -> list[Cost]:
     ]
 
 
+def suspended(records: Iterable[Record]) -> bool | None:
+    """Whether the suspend of a run went well; None when the guest has no such thing."""
+    record = the(records, "suspend")
+    return bool(record["went_well"]) if record["possible"] else None
+
+
 def problems(run: Run) -> list[str]:
     """Which targets were missed, and whether the measurement could have told."""
     found = []
@@ -114,6 +122,7 @@ def problems(run: Run) -> list[str]:
         for _, after in pairs
         if abs(after.worst) > MOST_PPM
     ]
+    found += [f"{kernel}: did not suspend to idle" for kernel, well in run.suspended.items() if well is False]
     early = [after for before, after in steered if after.ppm < 0 and sum(after.early) > sum(before.early)]
     found += [f"{sleep.seconds:g} s at {sleep.ppm:+g} ppm: more early interrupts" for sleep in early]
     return found

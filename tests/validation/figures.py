@@ -3,7 +3,7 @@
 
 Those of test_speed are in docs/data/speed, and beside them their timings as hotplug-timer predict reads
 them, a CSV per base and architecture. Those of test_clock_costs are in docs/data/clocks, those of
-test_clock_early in docs/data/early.
+test_clock_early in docs/data/early, those of test_latencies in docs/data/latencies.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import clockcosts
 import earlysleeps
 import gains
+import latencies
 import timings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,8 @@ CLOCKS = ROOT / "docs/data/clocks"
 CLOCKS_BEGIN = "<!-- figures of docs/data/clocks; written by tests/validation/figures.py -->\n"
 EARLY = ROOT / "docs/data/early"
 EARLY_BEGIN = "<!-- figures of docs/data/early; written by tests/validation/figures.py -->\n"
+LATENCIES = ROOT / "docs/data/latencies"
+LATENCIES_BEGIN = "<!-- figures of docs/data/latencies; written by tests/validation/figures.py -->\n"
 END = "<!-- end of figures -->\n"
 
 
@@ -49,7 +52,9 @@ def fresh() -> str:
     clocks = [clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))]
     page = page_with(page, clockcosts.table(clocks), CLOCKS_BEGIN)
     early = [earlysleeps.load(path) for path in sorted(EARLY.glob("*.json"))]
-    return page_with(page, earlysleeps.table(early), EARLY_BEGIN)
+    page = page_with(page, earlysleeps.table(early), EARLY_BEGIN)
+    programs = [latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))]
+    return page_with(page, latencies.table(programs), LATENCIES_BEGIN)
 
 
 def base_of(path: Path) -> str:
@@ -67,6 +72,8 @@ def keep(run: Path, base: str) -> Path:
     facts = json.loads(run.read_text("utf-8"))
     if "sleeps" in facts:
         return keep_early(run)
+    if "latencies" in facts:
+        return keep_latencies(run)
     return keep_clocks(run) if "costs" in facts else keep_speed(run, base)
 
 
@@ -85,6 +92,15 @@ def keep_early(run: Path) -> Path:
     EARLY.mkdir(parents=True, exist_ok=True)
     target = EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json"
     earlysleeps.save(loaded, target)
+    return target
+
+
+def keep_latencies(run: Path) -> Path:
+    """The same of a latencies.json."""
+    loaded = latencies.load(run)
+    LATENCIES.mkdir(parents=True, exist_ok=True)
+    target = LATENCIES / f"{loaded.base}-{loaded.arch}-{loaded.cpus}.json"
+    latencies.save(loaded, target)
     return target
 
 
@@ -112,7 +128,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Keep, then write; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "run", nargs="?", type=Path, help="speed.json, clocks.json or early.json of a run, to be kept"
+        "run",
+        nargs="?",
+        type=Path,
+        help="speed.json, clocks.json, early.json or latencies.json of a run, to be kept",
     )
     parser.add_argument("--base", default="6.12", help="the base that a speed.json is of (6.12)")
     options = parser.parse_args(argv)

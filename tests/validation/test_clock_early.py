@@ -1,7 +1,7 @@
 """Timers under a steered clock: what is programmed, which interrupts come, what that costs; both kernels.
 
 In bare guests: POWER with the decrementer; x86-64 with the local APIC's timer, and with one CPU and the HPET.
-Proven: the targets of earlysleeps.py.
+Proven: the targets of earlysleeps.py, also after a suspend to idle.
 """
 
 from collections.abc import Callable
@@ -46,6 +46,7 @@ def test_clock_early(
         {kernel: records[0]["release"] for kernel, records in found.items()},
         tuple(sleep for kernel, records in found.items() for sleep in earlysleeps.sleeps(kernel, records)),
         tuple(cost for kernel, records in found.items() for cost in earlysleeps.costs(kernel, records)),
+        {kernel: earlysleeps.suspended(records) for kernel, records in found.items()},
     )
     earlysleeps.save(run, proving.results / "early.json")
     for line in earlysleeps.table([run]).splitlines():

@@ -28,6 +28,8 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["shared", "--latency", "0"], "'0' is not a number above zero"),
         (["percpu", "--rounds", "-1"], "'-1' is not a number above zero"),
         (["check", "--cpus", "99999"], "no such CPU: 99999"),
+        (["devices", "--cpus", "99999"], "no such CPU: 99999"),
+        (["devices", "--cpus", CPU], "one CPU has no other one"),
         (
             ["percpu", "--together", "--cpus", CPU, "--threads", "1,2"],
             "2 threads cannot run together on 1 CPUs",
@@ -62,3 +64,16 @@ def test_measuring_prints_a_table_and_keeps_each_run(
 def test_checking_looks_at_every_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "--threads", "2", "--cpus", CPU, "--ms", "20", "--rounds", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 7
+
+
+@needs_compiler
+@pytest.mark.parametrize("base", ["6.12", "7.2"])
+def test_devices_are_told_the_rate(base: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The program fails when a device does not know the new rate."""
+    words = ["devices", "--base", base, "--devices", "3,5", "--rounds", "4", "--cpus", f"{CPU},{CPU}"]
+    assert cli.main(words) == 0
+    _, head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["devices", "used", "by"]
+    assert [row.split()[:4] for row in rows] == [
+        [count, "the", "same", "CPU"] for count in ("3", "3", "5", "5")
+    ]

@@ -72,6 +72,48 @@ def test_a_changed_file_is_not_taken_for_a_created_one() -> None:
         sources.added_file([patch(CHANGES)], "arch/old.h")
 
 
+DEVICES = """\
+Subject: [PATCH] clockevents: Change a file
+
+---
+diff --git a/kernel/time/clockevents.c b/kernel/time/clockevents.c
+index 0000000..1111111 100644
+--- a/kernel/time/clockevents.c
++++ b/kernel/time/clockevents.c
+@@ -1,2 +1,8 @@
+ before
++#define CEV_MAX_ADJ_SHIFT\t3
++
++static u32 cev_base_mult(const struct clock_event_device *dev,
++\t\t\t u32 *shift)
++{
++\tif (dev->mult) {
++\t\treturn 1;
++\t}
++}
++
++static void cev_adjust(void)
++{
++\tcev_base_mult(dev);
++}
+ after
+"""
+
+
+def test_definitions_are_taken_whole() -> None:
+    code = sources.adjust_code([patch(CHANGES), patch(DEVICES)])
+    assert code.splitlines()[0] == "#define CEV_MAX_ADJ_SHIFT\t3"
+    assert code.count("\n}\n") == 2
+    assert "before" not in code
+
+
+@pytest.mark.parametrize("texts", [[CHANGES], [DEVICES, DEVICES]], ids=["not there", "twice"])
+def test_definitions_that_are_not_there_once_are_refused(texts: list[str]) -> None:
+    with pytest.raises(ToolError, match=r"CEV_MAX_ADJ_SHIFT is defined [02] times") as caught:
+        sources.adjust_code([patch(text) for text in texts])
+    assert caught.value.code == ExitCode.INPUT
+
+
 def test_the_series_holds_what_the_harness_compiles(root: Path) -> None:
     code = sources.kernel_code(series.load(root / "kernel-patches", "6.12", series.PATCHED))
     assert "u32 combined_counter_read(" in code[sources.HELPER]

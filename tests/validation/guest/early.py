@@ -1,4 +1,7 @@
-"""What timers are programmed to while the clock is steered, as clock-check finds, and what that costs."""
+"""What timers are programmed to while the clock is steered, as clock-check finds, and what that costs.
+
+The last round comes after a suspend to idle, where the guest has that.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,21 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import machine
 from clocks import CLOCK_CHECK, WRONG
-from machine import TRACING, Calls, mount_tracing, record, say
+from machine import TRACING, Calls, mount_tracing, read, record, say, write
 
 PROGRAM = "clockevents_program_event"
 STEER = "timekeeping_advance"
 """Where the clock's rate changes, and with it what each device has to know."""
 SHORT_S = 0.0005
+POWER_STATE = Path("/sys/power/state")
+SUSPENDED = Path("/sys/power/suspend_stats/success")
+"""How often it went well."""
+WAKE_UP = Path("/sys/class/rtc/rtc0/wakealarm")
+ASLEEP_S = 3
 
 
 def early(ppms: str, sleeps: str, cpu: int) -> None:
@@ -31,6 +40,19 @@ def early(ppms: str, sleeps: str, cpu: int) -> None:
     record("device", **found["device"])
     for sleep in found["sleeps"]:
         record("sleep", **sleep)
+
+
+def suspend() -> None:
+    """Suspend to idle until an alarm; record whether it went well, or that the guest has no such thing."""
+    if not (POWER_STATE.exists() and "freeze" in read(POWER_STATE).split() and WAKE_UP.exists()):
+        record("suspend", possible=False)
+        return
+    before = int(read(SUSPENDED))
+    begin = time.clock_gettime(time.CLOCK_BOOTTIME)
+    error = write(WAKE_UP, f"+{ASLEEP_S}") or write(POWER_STATE, "freeze")
+    seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - begin
+    went_well = not error and int(read(SUSPENDED)) == before + 1
+    record("suspend", possible=True, error=error, went_well=went_well, seconds=round(seconds, 3))
 
 
 def microseconds() -> dict[str, tuple[int, float]]:
@@ -72,6 +94,8 @@ def main() -> None:
     mount_tracing()
     cpu = machine.online()[-1]
     for number in range(options.rounds):
+        if number == options.rounds - 1:
+            suspend()
         say(f"round {number + 1} of {options.rounds}")
         early(options.ppms, options.sleeps, cpu)
     if options.profiled:

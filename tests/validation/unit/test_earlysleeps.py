@@ -1,5 +1,6 @@
 """The judge of timers under a steered clock: shown to fail for what can be wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
     stock = earlysleeps.sleeps(STOCK, records(before, **changes))
     patched = earlysleeps.sleeps(PATCHED, records(after, early=early, **changes))
     costs = (Cost(STOCK, "f", 2, 10, 20.0), Cost(PATCHED, "f", 2, 10, 15.0), Cost(PATCHED, "g", 2, 1, 1.0))
-    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs)
+    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, {STOCK: None})
 
 
 def test_what_follows_the_clock_is_well() -> None:
@@ -46,6 +47,19 @@ def test_a_sleep_of_which_nothing_was_seen_does_not_count() -> None:
 )
 def test_what_is_wrong_is_told(found: Run, problem: str) -> None:
     assert earlysleeps.problems(found) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("facts", "well"),
+    [({"possible": False}, None), ({"possible": True, "went_well": True}, True)],
+)
+def test_whether_it_suspended(facts: dict[str, bool], well: bool | None) -> None:
+    assert earlysleeps.suspended([{"kind": "suspend", **facts}]) is well
+
+
+def test_a_suspend_that_failed_is_told() -> None:
+    found = replace(run(-500, 0), suspended={STOCK: True, PATCHED: False})
+    assert earlysleeps.problems(found) == ["patched: did not suspend to idle"]
 
 
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:

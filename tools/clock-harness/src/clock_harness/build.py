@@ -28,10 +28,20 @@ def build(kernel_code: Mapping[str, str], folder: Path, flags: Sequence[str] = (
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-    program = folder / "clock-harness"
     sources = [*sorted(HERE.glob("*.c")), *sorted(HERE.glob("reference/*.c"))]
     sources += [folder / name for name in kernel_code if name.endswith(".c")]
-    includes = [f"-I{path}" for path in (HERE / "shim", folder / "include", folder, HERE)]
+    return _compile(sources, (folder / "include", folder, HERE), flags, folder / "clock-harness")
+
+
+def build_devices(adjust_code: str, folder: Path) -> Path:
+    """Compile, as build() does, the program that tells clock-event devices the rate of the clock."""
+    preflight.require(NEEDS)
+    (folder / "adjust.h").write_text(adjust_code)
+    return _compile([HERE / "devices/devices.c"], (folder,), (), folder / "devices")
+
+
+def _compile(sources: Sequence[Path], folders: Sequence[Path], flags: Sequence[str], program: Path) -> Path:
+    includes = [f"-I{path}" for path in (HERE / "shim", *folders)]
     done = process.run(["gcc", *FLAGS, *flags, *includes, *sources, "-o", program])
     if done.returncode != 0:
         errors = [line for line in done.output.splitlines() if "error:" in line]

@@ -15,7 +15,7 @@ from lpar_lab.kernel import series, source
 from lpar_lab.paths import Paths
 from lpar_lab.ui import Progress, Say, out
 
-from . import build, measure, model, sources, table
+from . import build, devices, measure, model, sources, table
 from .measure import Counter, Harness
 
 LATENCIES_NS = (500, 1000, 5000)
@@ -52,6 +52,17 @@ def parser() -> Parser:
     check.set_defaults(run=_check)
     _add_measuring(check)
 
+    update = commands.add_parser(
+        "devices", help="measure what it takes to tell all clock-event devices the rate of the clock"
+    )
+    update.add_argument(
+        "--devices", type=numbers, default=(16, 128, 1024), metavar="N,..", help="default: 16,128,1024"
+    )
+    update.add_argument("--rounds", type=positive, default=1000, help="medians of so many (default: 1000)")
+    _add_cpus(update, "the one that tells them, and the one that has used them last (default: the first two)")
+    _add_base(update)
+    update.set_defaults(run=_devices)
+
     proof = commands.add_parser("model", help="look at every interleaving of the models, with spin")
     proof.add_argument(
         "--long", action="store_true", help="also the large ones: a minute more, and a GB of memory"
@@ -64,18 +75,24 @@ def _add_measuring(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--threads", type=numbers, default=(1, 2, 4, 8, 16), metavar="N,..", help="default: 1,2,4,8,16"
     )
-    command.add_argument(
-        "--cpus", type=numbers, metavar="CPU,..", help="threads are pinned to these in turn (default: all)"
-    )
+    _add_cpus(command, "threads are pinned to these in turn (default: all)")
     command.add_argument("--ms", type=positive, default=500, help="length of a run (default: 500)")
     command.add_argument("--rounds", type=positive, default=5, help="medians of so many (default: 5)")
+    _add_base(command)
+    command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
+
+
+def _add_cpus(command: argparse.ArgumentParser, what: str) -> None:
+    command.add_argument("--cpus", type=numbers, metavar="CPU,..", help=what)
+
+
+def _add_base(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--base",
         choices=source.BASES,
         default=DEFAULT_BASE,
         help=f"whose patches to take (default: {DEFAULT_BASE})",
     )
-    command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
 
 
 def _add_together(command: argparse.ArgumentParser) -> None:
@@ -100,14 +117,20 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
 
 
-@contextmanager
-def _harness(arguments: argparse.Namespace, paths: Paths) -> Iterator[Harness]:
-    """Build the harness for a while; ToolError (USAGE) for CPUs that are not ours to use."""
+def _cpus(arguments: argparse.Namespace) -> Sequence[int]:
+    """Return the CPUs to use; ToolError (USAGE) for those that are not ours."""
     usable = os.sched_getaffinity(0)
-    cpus = arguments.cpus or sorted(usable)
+    cpus: Sequence[int] = arguments.cpus or sorted(usable)
     if not usable.issuperset(cpus):
         wrong = ", ".join(str(cpu) for cpu in cpus if cpu not in usable)
         raise ToolError(f"no such CPU: {wrong}", f"choose of {sorted(usable)}", ExitCode.USAGE)
+    return cpus
+
+
+@contextmanager
+def _harness(arguments: argparse.Namespace, paths: Paths) -> Iterator[Harness]:
+    """Build the harness for a while; ToolError (USAGE) for CPUs that are not ours to use."""
+    cpus = _cpus(arguments)
     if getattr(arguments, "together", False) and max(arguments.threads) > len(set(cpus)):
         raise ToolError(
             f"{max(arguments.threads)} threads cannot run together on {len(set(cpus))} CPUs",
@@ -164,6 +187,23 @@ def _check(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     out(table.checks(samples))
     ours = [sample for sample in samples if sample.algorithm in ("combined", "pvclock")]
     return ExitCode.OPERATION if any(sample.violations for sample in ours) else ExitCode.OK
+
+
+def _devices(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    """Tell devices the rate while another CPU has used them, and while the same one has."""
+    cpus = _cpus(arguments)
+    if len(cpus) < 2:
+        raise ToolError("one CPU has no other one", "give two --cpus", ExitCode.USAGE)
+    patches = series.load(paths.patches, arguments.base, series.PATCHED)
+    rows = []
+    with scratch.folder(paths.scratch, "clock-harness") as folder:
+        program = build.build_devices(sources.adjust_code(patches), folder)
+        for count in arguments.devices:
+            say(f"{count} devices")
+            rows += [devices.told(program, count, cpus[0], user, arguments.rounds) for user in cpus[:2]]
+    out(f"us to tell all devices the rate of the clock, medians of {arguments.rounds} rounds")
+    out(devices.table(rows))
+    return ExitCode.OK
 
 
 def _model(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:

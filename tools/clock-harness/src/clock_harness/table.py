@@ -14,7 +14,7 @@ def speeds(cells: Sequence[Cell]) -> str:
     for threads in dict.fromkeys(cell.threads for cell in cells):
         found = {cell.algorithm: cell for cell in cells if cell.threads == threads}
         rows.append([str(threads), *(_speed(found[name]) for name in algorithms)])
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def checks(samples: Sequence[Sample]) -> str:
@@ -23,7 +23,7 @@ def checks(samples: Sequence[Sample]) -> str:
     for sample in samples:
         numbers = (sample.violations, sample.worst_back_ns, sample.old_calls, sample.oldest_ns)
         rows.append([sample.algorithm, str(sample.threads), str(sample.calls), *map(str, numbers)])
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def _speed(cell: Cell) -> str:
@@ -33,7 +33,8 @@ def _speed(cell: Cell) -> str:
     return f"{cell.us_per_call:.3f} ({cell.cpu_us_per_call:.3f})"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns side by side, as wide as they have to be."""
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = ("  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)

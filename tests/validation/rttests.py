@@ -1,0 +1,47 @@
+"""Programs of rt-tests for a guest, from the archive its base disk is of."""
+
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+from lpar_lab import debian, rootfs
+from lpar_lab.arch import Arch
+
+PROGRAMS = ("hackbench", "cyclictest")
+LIBRARY = "libnuma.so.1"
+PACKAGES = ("rt-tests", "libnuma1")
+
+
+def files(arch: Arch, folder: Path) -> dict[str, bytes]:
+    """Fetch the packages for `arch` into an empty folder; return the files that a guest needs, by name.
+
+    Raises CalledProcessError when the archive cannot be read.
+    """
+    root = folder / "rt-tests.tar"
+    lines = debian.source_lines(rootfs.SUITES, debian.mirrors())
+    words: list[str | Path] = [
+        *("mmdebstrap", "--quiet", "--variant=extract", f"--architectures={arch.debian}"),
+        *(f"--include={','.join(PACKAGES)}", f"--keyring={debian.KEYRING}"),
+        # Nothing of it is run here, so no emulator of the architecture is needed.
+        *("--skip=check/qemu", '--aptopt=APT::Sandbox::User "root"'),
+        *(rootfs.SUITE, root, "-"),
+    ]
+    subprocess.run(
+        words,
+        input="".join(line + "\n" for line in lines),
+        text=True,
+        check=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+    found: dict[str, bytes] = {}
+    with tarfile.open(root) as tar:
+        for member in tar:
+            name = Path(member.name).name
+            # A library's name is a link beside the file.
+            if name in PROGRAMS or name == LIBRARY:
+                stream = tar.extractfile(member)
+                assert stream, member.name
+                found.setdefault(name, stream.read())
+    assert set(found) == {*PROGRAMS, LIBRARY}, found.keys()
+    return found
