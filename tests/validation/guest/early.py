@@ -15,7 +15,7 @@ from pathlib import Path
 
 import machine
 from clocks import CLOCK_CHECK, WRONG
-from machine import TRACING, Calls, mount_tracing, read, record, say, write
+from machine import NONE, Calls, mount_tracing, profiled, read, record, say, write
 
 PROGRAM = "clockevents_program_event"
 STEER = "timekeeping_advance"
@@ -55,30 +55,17 @@ def suspend() -> None:
     record("suspend", possible=True, error=error, went_well=went_well, seconds=round(seconds, 3))
 
 
-def microseconds() -> dict[str, tuple[int, float]]:
-    """How often each profiled function was called, and how long it took, in us, on all CPUs."""
-    totals: dict[str, tuple[int, float]] = {}
-    for path in (TRACING / "trace_stat").glob("function*"):
-        for line in path.read_text().splitlines()[2:]:
-            name, hits, took = line.split()[:3]
-            calls, us = totals.get(name, (0, 0.0))
-            totals[name] = calls + int(hits), us + float(took)
-    return totals
-
-
 def cost(cpu: int, count: int) -> None:
     """Record what programming the timer takes, and what advancing the clock does, while somebody sleeps."""
     os.sched_setaffinity(0, {cpu})
     profile = Calls(PROGRAM, STEER)
-    before = microseconds()
+    before = profiled()
     for _ in range(count):
         time.sleep(SHORT_S)
-    after = microseconds()
+    after = profiled()
     profile.stop()
     for function in (PROGRAM, STEER):
-        calls, us = (
-            now - was for now, was in zip(after[function], before.get(function, (0, 0.0)), strict=True)
-        )
+        calls, us = (now - was for now, was in zip(after[function], before.get(function, NONE), strict=True))
         record("cost", function=function, cpus=len(machine.online()), calls=calls, us=us)
 
 

@@ -163,6 +163,19 @@ def pieces_in(text: str) -> dict[str, float]:
     return {name: ns / 1e9 for name, ns in sums.items()}
 
 
+NONE = (0, 0.0)
+
+
+def profiled() -> dict[str, tuple[int, float]]:
+    """How often each profiled function was called, and how long it took (us), on all CPUs."""
+    totals: dict[str, tuple[int, float]] = {}
+    for path in (TRACING / "trace_stat").glob("function*"):
+        for name, hits, took, *_ in filter(None, map(str.split, path.read_text().splitlines()[2:])):
+            calls, us = totals.get(name, NONE)
+            totals[name] = calls + int(hits), us + float(took)
+    return totals
+
+
 class Calls:
     """Counts the calls of kernel functions, by ftrace's function profile."""
 
@@ -180,13 +193,8 @@ class Calls:
 
     def counts(self) -> dict[str, int]:
         """How many there were of each since this object was made."""
-        totals = {function: -before for function, before in self._before.items()}
-        for path in (TRACING / "trace_stat").glob("function*"):
-            for line in path.read_text().splitlines():
-                words = line.split()
-                if words and words[0] in totals:
-                    totals[words[0]] += int(words[1])
-        return totals
+        now = profiled()
+        return {function: now.get(function, NONE)[0] - before for function, before in self._before.items()}
 
     def stop(self) -> None:
         """Count no longer: the profile slows down what it counts."""
