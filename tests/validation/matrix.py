@@ -50,6 +50,7 @@ class Configuration:
 
 POWER = ("powerpc", "powerpc64le-linux-gnu-", "gcc-powerpc64le-linux-gnu")
 PC = ("x86", "", "gcc")
+AMIGA = ("m68k", "m68k-linux-gnu-", "gcc-m68k-linux-gnu")
 ARM = ("arm64", "aarch64-linux-gnu-", "gcc-aarch64-linux-gnu")
 # pseries and powernv select SMP and HOTPLUG_CPU: without these, neither platform.
 BARE_POWER = (
@@ -104,6 +105,15 @@ CONFIGURATIONS = (
         *(*ARM, "defconfig", ("# CONFIG_HOTPLUG_CPU is not set", *NO_SLEEP)),
         has=("SMP",),
         lacks=("HOTPLUG_CPU", "HOTPLUG_SMT"),
+    ),
+    Configuration(
+        "x86-64-no-oneshot",
+        *(*PC, "x86_64_defconfig", ("CONFIG_HZ_PERIODIC=y", "# CONFIG_HIGH_RES_TIMERS is not set")),
+        has=("GENERIC_CLOCKEVENTS",),
+        lacks=("TICK_ONESHOT", "HIGH_RES_TIMERS"),
+    ),
+    Configuration(
+        "m68k-no-clockevents", *AMIGA, "amiga_defconfig", lacks=("GENERIC_CLOCKEVENTS", "SMP", "HOTPLUG_CPU")
     ),
 )
 
