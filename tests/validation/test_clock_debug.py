@@ -14,8 +14,8 @@ from proving import CLOCK_CHECK, Proving, none
 
 pytestmark = pytest.mark.timeout(3 * 3600)
 VCPUS = 8
-SUITES = ("combined_counter", "pvclock")
-OURS = r"combined_counter|hpet|acpi_pm|pvclock"
+SUITES = ("combined_counter", "pvclock", "clockevents")
+OURS = r"combined_counter|hpet|acpi_pm|pvclock|clockevents|cev_|timekeeping"
 """Functions and files of the series, in a report of KCSAN."""
 LOAD = ("--threads", "8", "--seconds", "10", "--iterations", "3")
 CALLS = 100_000
