@@ -1,17 +1,14 @@
-"""deploy.yml by a real GRUB, on a POWER guest that its firmware boots: one time, by default, and not at all.
-
-One thread per core: a guest with more may stay silent after a panic (docs/lpar-lab.md, Troubleshooting).
-"""
+"""deploy.yml by a real GRUB, on a POWER guest that firmware boots: one time, by default, and not at all."""
 
 import json
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from deployment import BOOT_ID, RUNS, Deployment, ready
 from labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
@@ -20,7 +17,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 GUEST = "booted"
 #: What the guest runs, boots by default, and has in /boot. The log of an installed package is none of it.
 ASK = (
-    "cat /proc/sys/kernel/random/boot_id; uname -r; cat /sys/devices/system/cpu/online; grub-editenv list;"
+    f"{RUNS}; grub-editenv list;"
     " find /boot -type f -printf '%p:%s\\n' | sort; find /var/lib/smt-ab -type f 2>/dev/null | sort;"
     " dpkg-query --show --showformat='${Package}:${db:Status-Status}\\n' 'linux-smt-ab*' 2>/dev/null"
     " | grep -v :not-installed; true"
@@ -32,73 +29,46 @@ FILL = (
 )
 
 
-@dataclass(frozen=True)
-class Deployment:
-    """A guest, the kernel that it boots by default, and the one to deploy."""
-
-    lab: Lab
-    folder: Path
-    default: str
-    release: str
-
-    def ssh(self, command: str) -> str:
-        return self.lab.must("ssh", GUEST, "--", command, timeout=300)
-
-    def play(self, *options: str, folder: Path | None = None, **variables: object) -> tuple[int, str]:
-        """Deploy; return the exit code and the output without YAML's folding."""
-        artifact = {"deploy_artifact": str((folder or self.folder) / "artifact.json")}
-        done = self.lab.play("deploy.yml", GUEST, artifact | variables, *options)
-        return done.returncode, " ".join((done.stdout + done.stderr).split())
-
-    def roll_back(self) -> None:
-        done = self.lab.play("rollback.yml", GUEST, {})
-        assert done.returncode == 0, done.stdout[-4000:]
-
-    def looks(self) -> list[str]:
-        return self.ssh(ASK).split()
-
-    def words(self) -> list[str]:
-        return self.ssh("cat /proc/cmdline").split()
-
-    def reboot(self) -> None:
-        """Reboot as anybody would, and wait until another boot answers."""
-        before = self.looks()[0]
-        self.ssh("systemctl --no-block reboot")
-
-        def again() -> bool:
-            done = self.lab.run("ssh", GUEST, "--", "cat /proc/sys/kernel/random/boot_id", timeout=300)
-            return done.returncode == 0 and done.stdout.strip() not in ("", before)
-
-        wait_for(again, 600)
-
-    @contextmanager
-    def full(self) -> Iterator[None]:
-        """Leave next to no room in /boot meanwhile."""
-        self.ssh(FILL)
-        try:
-            yield
-        finally:
-            self.ssh("rm /boot/filler")
-
-
 @pytest.fixture(scope="module")
 def deployment(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    built = lab.must("build-kernel", "--variant", "patched", "--print-artifact", timeout=2400).strip()
-    folder = tmp_path_factory.mktemp("kernels") / "patched"
-    lab.must("package", built, "--format", "deb", "--output-dir", folder)
-    lab.must("up", GUEST, "--cores", "2", "--threads", "1", "--boot-loader", "grub", timeout=2400)
-    default = lab.must("ssh", GUEST, "--", "uname -r").strip()
-    yield Deployment(lab, folder, default, json.loads((folder / "artifact.json").read_text())["release"])
-    lab.must("down", GUEST)
+    with ready(lab, GUEST, ASK, tmp_path_factory.mktemp("kernels"), "--boot-loader", "grub") as deployment:
+        yield deployment
+
+
+def words(deployment: Deployment) -> list[str]:
+    """The guest's kernel command line, word by word."""
+    return deployment.ssh("cat /proc/cmdline").split()
+
+
+def reboot(deployment: Deployment) -> None:
+    """Reboot as anybody would, and wait until another boot answers."""
+    before = deployment.looks()[0]
+    deployment.ssh("systemctl --no-block reboot")
+
+    def again() -> bool:
+        done = deployment.lab.run("ssh", GUEST, "--", BOOT_ID, timeout=300)
+        return done.returncode == 0 and done.stdout.strip() not in ("", before)
+
+    wait_for(again, 600)
+
+
+@contextmanager
+def full_boot(deployment: Deployment) -> Iterator[None]:
+    """Leave next to no room in /boot meanwhile."""
+    deployment.ssh(FILL)
+    try:
+        yield
+    finally:
+        deployment.ssh("rm /boot/filler")
 
 
 def test_the_firmware_boots_grub_and_grub_the_kernel(deployment: Deployment) -> None:
     pid = deployment.lab.qemu(GUEST)
     assert pid is not None
     assert "-kernel" not in deployment.lab.processes()[pid]
-    (image, *words) = deployment.words()
+    (image, *others) = words(deployment)
     assert image == f"BOOT_IMAGE=/vmlinux-{deployment.default}"
-    assert "console=hvc0" in words
+    assert "console=hvc0" in others
     assert deployment.ssh("findmnt --noheadings --output FSTYPE,LABEL /boot").split() == [
         *("ext4", "lpar-lab-boot")
     ]
@@ -106,8 +76,8 @@ def test_the_firmware_boots_grub_and_grub_the_kernel(deployment: Deployment) -> 
     # From here on with a grub.cfg that Debian's own grub-mkconfig wrote; it says the same.
     deployment.ssh("update-grub")
     assert "### BEGIN /etc/grub.d/00_header ###" in deployment.ssh("cat /boot/grub/grub.cfg")
-    deployment.reboot()
-    assert set(deployment.words()) - {"ro"} == {image, *words}
+    reboot(deployment)
+    assert set(words(deployment)) - {"ro"} == {image, *others}
 
 
 def test_a_kernel_is_booted_one_time_and_taken_away_again(deployment: Deployment) -> None:
@@ -123,11 +93,11 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(deployment: Deployment
     assert deployed != boot_id
     assert [release, online] == [deployment.release, before[1]]
     assert f"/boot/grub/custom.cfg:{len(deployment.ssh('cat /boot/grub/custom.cfg'))}" in there
-    words = deployment.words()
-    assert words[0] == f"BOOT_IMAGE=/smt-ab/{release}/vmlinux"
-    assert "smt_ab.variant=patched" in words
+    (image, *others) = words(deployment)
+    assert image == f"BOOT_IMAGE=/smt-ab/{release}/vmlinux"
+    assert "smt_ab.variant=patched" in others
 
-    deployment.reboot()
+    reboot(deployment)
     (_, release, *_) = deployment.looks()
     assert release == deployment.default, "next_entry holds for one boot"
 
@@ -150,7 +120,7 @@ def test_the_default_survives_reboots_until_it_is_rolled_back(deployment: Deploy
     assert code == 0, said
     # As an update of the distribution's kernel does: it neither finds ours nor loses our entry.
     deployment.ssh("update-grub")
-    deployment.reboot()
+    reboot(deployment)
     (_, release, _, *there) = deployment.looks()
     assert release == deployment.release
     assert f"saved_entry=smt-ab-{deployment.release}" in there
@@ -162,16 +132,7 @@ def test_the_default_survives_reboots_until_it_is_rolled_back(deployment: Deploy
 
 
 def test_a_kernel_that_panics_falls_back_through_grub(deployment: Deployment) -> None:
-    (boot_id, *before) = deployment.looks()
-    code, said = deployment.play(boot="once", deploy_append="init=/nowhere")
-    assert code == 2, said
-    assert f"wanted {deployment.release} with patched variant, found {deployment.default} with no" in said
-    ending = said.partition("Its console ended with: ")[2]
-    assert "Kernel panic - not syncing: Requested init /nowhere failed" in ending
-    assert f"The host is back on {deployment.default} with SMT as it was" in ending
-    (after, *left) = deployment.looks()
-    assert after != boot_id
-    assert left == before
+    deployment.falls_back_from_a_panic(boot="once")
 
 
 def test_a_default_that_grub_does_not_keep_is_refused_before_anything_is_done(deployment: Deployment) -> None:
@@ -185,7 +146,7 @@ def test_a_default_that_grub_does_not_keep_is_refused_before_anything_is_done(de
 
 
 def test_a_full_boot_is_refused_with_what_is_needed(deployment: Deployment) -> None:
-    with deployment.full():
+    with full_boot(deployment):
         before = deployment.looks()
         needed = json.loads((deployment.folder / "artifact.json").read_text())["package"]["installed_bytes"]
         code, said = deployment.play(boot="once")
@@ -202,7 +163,7 @@ def test_a_boot_that_fills_up_meanwhile_is_undone(deployment: Deployment, tmp_pa
     described = json.loads((old / "artifact.json").read_text())
     del described["package"]["installed_bytes"]
     (old / "artifact.json").write_text(json.dumps(described))
-    with deployment.full():
+    with full_boot(deployment):
         before = deployment.looks()
         code, said = deployment.play(folder=old, boot="once")
         assert code == 2, said

@@ -1,15 +1,11 @@
-"""deploy.yml against a POWER guest: what it refuses, what comes back by itself, what it leaves, the way back.
+"""deploy.yml against a POWER guest: what it refuses, what comes back by itself, what it leaves, and back."""
 
-One thread per core: a guest with more may stay silent after a panic (docs/lpar-lab.md, Troubleshooting).
-"""
-
-import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from deployment import RUNS, Deployment, ready
 from labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
@@ -17,40 +13,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
 
 GUEST = "deployed"
 #: What the guest runs, and what a deployment may have left there.
-ASK = (
-    "cat /proc/sys/kernel/random/boot_id; uname -r; cat /sys/devices/system/cpu/online;"
-    " find /var/lib/smt-ab /boot/smt-ab -type f 2>/dev/null | sort; true"
-)
-
-
-@dataclass(frozen=True)
-class Deployment:
-    """A guest, the kernel that it boots by default, and the one to deploy."""
-
-    lab: Lab
-    folder: Path
-    default: str
-    release: str
-
-    def play(self, *options: str, folder: Path | None = None, **variables: object) -> tuple[int, str]:
-        """Deploy; return the exit code and the output without YAML's folding."""
-        artifact = {"deploy_artifact": str((folder or self.folder) / "artifact.json")}
-        done = self.lab.play("deploy.yml", GUEST, artifact | variables, *options)
-        return done.returncode, " ".join((done.stdout + done.stderr).split())
-
-    def looks(self) -> list[str]:
-        return self.lab.must("ssh", GUEST, "--", ASK, timeout=300).split()
+ASK = f"{RUNS}; find /var/lib/smt-ab /boot/smt-ab -type f 2>/dev/null | sort; true"
 
 
 @pytest.fixture(scope="module")
 def deployment(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    built = lab.must("build-kernel", "--variant", "patched", "--print-artifact", timeout=2400).strip()
-    folder = tmp_path_factory.mktemp("kernels") / "patched"
-    lab.must("package", built, "--format", "deb", "--output-dir", folder)
-    lab.must("up", GUEST, "--cores", "2", "--threads", "1", timeout=2400)
-    default = lab.must("ssh", GUEST, "--", "uname -r").strip()
-    yield Deployment(lab, folder, default, json.loads((folder / "artifact.json").read_text())["release"])
-    lab.must("down", GUEST)
+    with ready(lab, GUEST, ASK, tmp_path_factory.mktemp("kernels")) as deployment:
+        yield deployment
 
 
 def test_check_mode_changes_nothing(deployment: Deployment) -> None:
@@ -75,23 +44,12 @@ def test_another_image_than_was_built_is_refused(deployment: Deployment, tmp_pat
 
 
 def test_a_kernel_that_panics_falls_back_and_is_told_with_its_last_words(deployment: Deployment) -> None:
-    (boot_id, *before) = deployment.looks()
-    code, said = deployment.play(deploy_append="init=/nowhere")
-    assert code == 2, said
-    assert f"wanted {deployment.release} with patched variant, found {deployment.default} with no" in said
-    ending = said.partition("Its console ended with: ")[2]
-    assert "Kernel panic - not syncing: Requested init /nowhere failed" in ending
-    assert f"The host is back on {deployment.default} with SMT as it was" in ending
-    (after, *left) = deployment.looks()
-    assert after != boot_id
-    assert left == before
+    deployment.falls_back_from_a_panic()
 
 
 def test_a_kernel_is_left_there_once_by_one_and_rolled_back(deployment: Deployment) -> None:
     (boot_id, *before) = deployment.looks()
-    first = deployment.lab.start_play(
-        "deploy.yml", GUEST, {"deploy_artifact": str(deployment.folder / "artifact.json")}
-    )
+    first = deployment.lab.start_play("deploy.yml", GUEST, deployment.artifact())
     wait_for(lambda: "lock.json" in " ".join(deployment.looks()), 120)
     code, said = deployment.play()
     assert code == 2, said
@@ -110,7 +68,6 @@ def test_a_kernel_is_left_there_once_by_one_and_rolled_back(deployment: Deployme
     assert "changed=0 unreachable=0" in said.partition(f"{GUEST} : ")[2]
     assert deployment.looks() == [deployed, release, online, *files]
 
-    done = deployment.lab.play("rollback.yml", GUEST, {})
-    assert done.returncode == 0, done.stdout[-4000:]
+    deployment.roll_back()
     (_, *left) = deployment.looks()
     assert left == before
