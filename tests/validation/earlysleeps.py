@@ -14,6 +14,8 @@ from pathlib import Path
 from mdtable import heading, row
 from verdicts import Record, of_kind, the
 
+from hotplug_timer.analysis import stats
+
 STOCK, PATCHED = "stock", "patched"
 KERNELS = (STOCK, PATCHED)
 MOST_PPM = 1.0
@@ -22,6 +24,8 @@ LEAST_SEEN_PPM = 50.0
 """What the stock kernel has to be off at 500 ppm, or the measurement does not see what it is about."""
 LONG_S = 1.0
 STEERED_PPM = 500.0
+LATER = 0.05
+"""How likely it may be that sleeps which are not later than on stock are said to be."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,42 @@ class Run:
         return [(sleep, after[key]) for sleep in before if (key := (sleep.ppm, sleep.seconds)) in after]
 
 
+@dataclass(frozen=True)
+class Lateness:
+    """Sleeps of a length (s): not steered on stock, and at all rates in patched (us); how they compare.
+
+    `p_value` is adjusted for the number of lengths.
+    """
+
+    seconds: float
+    stock: tuple[float, ...]
+    patched: tuple[float, ...]
+    effect: stats.Effect
+    p_value: float
+
+    @property
+    def later(self) -> bool:
+        """Whether patched is, beyond chance."""
+        return self.p_value <= LATER and self.effect.verdict == stats.SLOWER
+
+
+def lateness(run: Run) -> list[Lateness]:
+    """Long sleeps of the patched kernel, however the clock is steered, against stock where it is not."""
+    found = []
+    for seconds in sorted({sleep.seconds for sleep in run.sleeps if sleep.seconds >= LONG_S}):
+        same = [sleep for sleep in run.sleeps if sleep.seconds == seconds]
+        stock = _late(sleep for sleep in same if sleep.kernel == STOCK and sleep.ppm == 0)
+        patched = _late(sleep for sleep in same if sleep.kernel == PATCHED)
+        if stock and patched:
+            found.append((seconds, stock, patched, stats.compare(stock, patched)))
+    p_values = stats.holm([effect.p_value for *_, effect in found]) if found else []
+    return [Lateness(*facts, p_value) for facts, p_value in zip(found, p_values, strict=True)]
+
+
+def _late(sleeps: Iterable[Sleep]) -> tuple[float, ...]:
+    return tuple(us for sleep in sleeps for us in sleep.late_us)
+
+
 def sleeps(kernel: str, records: Iterable[Record]) -> list[Sleep]:
     """The records of all rounds in a kernel; those that nothing was seen programmed of are left out."""
     found: dict[tuple[float, float], list[Record]] = {}
@@ -124,12 +164,17 @@ def problems(run: Run) -> list[str]:
     ]
     found += [f"{kernel}: did not suspend to idle" for kernel, well in run.suspended.items() if well is False]
     early = [after for before, after in steered if after.ppm < 0 and sum(after.early) > sum(before.early)]
+    found += [
+        f"{late.seconds:g} s: later than on stock where the clock is not steered (p {late.p_value:.2g})"
+        for late in lateness(run)
+        if late.later
+    ]
     found += [f"{sleep.seconds:g} s at {sleep.ppm:+g} ppm: more early interrupts" for sleep in early]
     return found
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Two tables in Markdown: sleeps, and what programming a timer takes."""
+    """Three tables in Markdown: sleeps, how late they end, and what programming a timer takes."""
     head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
     head += ["interrupts: stock", "patched", "early: stock", "patched", "late, median: stock", "patched"]
     lines = heading(head)
@@ -143,6 +188,9 @@ def table(runs: Sequence[Run]) -> str:
             cells += [f"{sum(sleep.early)} of {len(sleep.early)}" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.late_us):.0f} us" for sleep in (before, after)]
             lines.append(row(cells))
+    head = ["base", "timer", "sleep", "late: stock, not steered (sleeps)", "patched, steered and not"]
+    lines += ["", *heading([*head, "median differs by (95% interval)", "p"])]
+    lines += [row(_lateness_row(run, late)) for run in ordered for late in lateness(run)]
     head = [
         "base",
         "timer",
@@ -157,6 +205,14 @@ def table(runs: Sequence[Run]) -> str:
     lines += ["", *heading(head)]
     lines += [row(cells) for run in ordered for cells in _cost_rows(run)]
     return "\n".join([*lines, ""])
+
+
+def _lateness_row(run: Run, late: Lateness) -> list[str]:
+    cells = [run.base, f"{run.arch} {run.device}", f"{late.seconds:g} s"]
+    cells += [f"{statistics.median(us):.0f} us ({len(us)})" for us in (late.stock, late.patched)]
+    interval = late.effect.interval_percent
+    ends = f" ({-interval.high:+.0f} to {-interval.low:+.0f}%)" if interval else ""
+    return [*cells, f"{-late.effect.median_decrease_percent:+.0f}%{ends}", f"{late.p_value:.2g}"]
 
 
 def _cost_rows(run: Run) -> list[list[str]]:

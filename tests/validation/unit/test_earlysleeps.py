@@ -62,6 +62,24 @@ def test_a_suspend_that_failed_is_told() -> None:
     assert earlysleeps.problems(found) == ["patched: did not suspend to idle"]
 
 
+def late(*us: float) -> Run:
+    """Sleeps that are so late on patched, and from 1 to 10 us late on stock."""
+    facts = {"kind": "sleep", "seconds": 4.0, "interrupts": 1, "early": 0, "worst_ppm": 0.0}
+    stock = [facts | {"ppm": 0.0, "late_us": float(number)} for number in range(1, 11)]
+    patched = [facts | {"ppm": 500.0, "late_us": value} for value in us]
+    return replace(
+        run(-500, 0),
+        sleeps=(*earlysleeps.sleeps(STOCK, stock), *earlysleeps.sleeps(PATCHED, patched)),
+    )
+
+
+def test_sleeps_that_are_later_than_on_stock_are_told() -> None:
+    assert [late.later for late in earlysleeps.lateness(late(*range(20, 30)))] == [True]
+    assert "| 4 s | 6 us (10) | 24 us (10) | +345% (" in earlysleeps.table([late(*range(20, 30))])
+    assert [late.later for late in earlysleeps.lateness(late(*range(1, 11)))] == [False]
+    assert [late.later for late in earlysleeps.lateness(late(0.1))] == [False]
+
+
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
     earlysleeps.save(run(-500, 0), tmp_path / "early.json")
     assert earlysleeps.load(tmp_path / "early.json") == run(-500, 0)
