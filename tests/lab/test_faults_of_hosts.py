@@ -7,9 +7,10 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from subprocess import Popen
+from subprocess import Popen, TimeoutExpired
 
 import pytest
 from labtools import Lab, wait_for, wait_while
@@ -104,6 +105,19 @@ def await_task(command: Popen[str], name: str) -> None:
     raise AssertionError(f"never came to '{name}':\n{''.join(seen)[-4000:]}")
 
 
+def press_ctrl_c(command: Popen[str]) -> None:
+    """Once more if it is still there: a worker that dies holding a lock keeps ansible-playbook from ending.
+
+    That was seen once, with its main process in sem_wait() for half an hour.
+    """
+    for _ in range(2):
+        command.send_signal(signal.SIGINT)
+        with suppress(TimeoutExpired):
+            command.communicate(timeout=60)
+            break
+    assert command.returncode not in (0, None)
+
+
 def test_power_that_fails_in_the_middle_of_a_kexec(host: Host) -> None:
     before = host.looks()
     jumps = host.console().count("Starting new kernel")
@@ -136,9 +150,7 @@ def test_ctrl_c_while_a_kernel_boots(host: Host) -> None:
     earlier = host.console().count(left)
     command = host.deploys()
     await_task(command, "Wait for another boot_id")
-    command.send_signal(signal.SIGINT)
-    command.communicate(timeout=60)
-    assert command.returncode != 0
+    press_ctrl_c(command)
     wait_for(lambda: host.console().count(left) > earlier, PATIENCE_S)
     wait_for(lambda: host.release() == before[0], PATIENCE_S)
 
@@ -155,9 +167,7 @@ def test_ctrl_c_while_a_switch_is_timed(host: Host) -> None:
     timing = {"ab_iterations": 20, "ab_settle": 0, "ab_results_dir": str(results)}
     command = host.lab.start_play("time.yml", GUEST, timing)
     await_task(command, "Follow the timing")
-    command.send_signal(signal.SIGINT)
-    command.communicate(timeout=60)
-    assert command.returncode != 0
+    press_ctrl_c(command)
 
     host.rolls_back(ab_break_lock=True, ab_results_dir=str(results))
 
