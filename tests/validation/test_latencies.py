@@ -34,7 +34,7 @@ def test_latencies(
     for boot in range(boots):
         for kernel in latencies.KERNELS if boot % 2 == 0 else reversed(latencies.KERNELS):
             proving.order = replace(proving.order, variant=kernel)
-            records[kernel] += proving.alone("latencies", "--runs", str(RUNS), files=files, append=append)
+            records[kernel] += proving.alone("rtprograms", "--runs", str(RUNS), files=files, append=append)
     run = latencies.Run(
         proving.order.base,
         proving.order.arch,
