@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from mdtable import heading, row
@@ -153,13 +153,8 @@ def _cell(cost: Cost | None) -> str:
     return f"{cost.median:.2f} ({min(cost.us):.2f} to {max(cost.us):.2f})" if cost else ""
 
 
-def save(run: Run, path: Path) -> None:
-    """Write a run as JSON."""
-    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
-
-
 def load(path: Path) -> Run:
-    """Read what save() wrote; KeyError or TypeError for anything else."""
+    """Read what keeping.save() wrote; KeyError or TypeError for anything else."""
     facts = json.loads(path.read_text())
     found = [Cost(**{**cost, "us": tuple(cost["us"])}) for cost in facts.pop("costs")]
     return Run(**facts, costs=tuple(found))

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from mdtable import heading, row
+from mdtable import heading, row, slower
 from verdicts import Record, of_kind, the
 
 from hotplug_timer.analysis import stats
@@ -210,9 +210,7 @@ def table(runs: Sequence[Run]) -> str:
 def _lateness_row(run: Run, late: Lateness) -> list[str]:
     cells = [run.base, f"{run.arch} {run.device}", f"{late.seconds:g} s"]
     cells += [f"{statistics.median(us):.0f} us ({len(us)})" for us in (late.stock, late.patched)]
-    interval = late.effect.interval_percent
-    ends = f" ({-interval.high:+.0f} to {-interval.low:+.0f}%)" if interval else ""
-    return [*cells, f"{-late.effect.median_decrease_percent:+.0f}%{ends}", f"{late.p_value:.2g}"]
+    return [*cells, slower(late.effect, 0), f"{late.p_value:.2g}"]
 
 
 def _cost_rows(run: Run) -> list[list[str]]:
@@ -228,13 +226,8 @@ def _cost_rows(run: Run) -> list[list[str]]:
     return rows
 
 
-def save(run: Run, path: Path) -> None:
-    """Write a run as JSON."""
-    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
-
-
 def load(path: Path) -> Run:
-    """Read what save() wrote; KeyError or TypeError for anything else."""
+    """Read what keeping.save() wrote; KeyError or TypeError for anything else."""
     facts = json.loads(path.read_text())
     lists = ("off_ppm", "interrupts", "early", "late_us")
     found = [Sleep(**sleep | {name: tuple(sleep[name]) for name in lists}) for sleep in facts.pop("sleeps")]

@@ -17,6 +17,7 @@ from pathlib import Path
 import clockcosts
 import earlysleeps
 import gains
+import keeping
 import latencies
 import timings
 
@@ -80,39 +81,28 @@ def keep(run: Path, base: str) -> Path:
 def keep_clocks(run: Path) -> Path:
     """The same of a clocks.json."""
     loaded = clockcosts.load(run)
-    CLOCKS.mkdir(parents=True, exist_ok=True)
-    target = CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json"
-    clockcosts.save(loaded, target)
-    return target
+    return keeping.save(loaded, CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json")
 
 
 def keep_early(run: Path) -> Path:
     """The same of an early.json."""
     loaded = earlysleeps.load(run)
-    EARLY.mkdir(parents=True, exist_ok=True)
-    target = EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json"
-    earlysleeps.save(loaded, target)
-    return target
+    return keeping.save(loaded, EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json")
 
 
 def keep_latencies(run: Path) -> Path:
     """The same of a latencies.json."""
     loaded = latencies.load(run)
-    LATENCIES.mkdir(parents=True, exist_ok=True)
-    target = LATENCIES / f"{loaded.base}-{loaded.arch}-{loaded.cpus}.json"
-    latencies.save(loaded, target)
-    return target
+    return keeping.save(loaded, LATENCIES / f"{loaded.base}-{loaded.arch}-{loaded.cpus}.json")
 
 
 def keep_speed(run: Path, base: str) -> Path:
     """The same of a speed.json."""
     loaded = gains.load(run)
-    KEPT.mkdir(parents=True, exist_ok=True)
     target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
     if target.exists():
         loaded = gains.with_earlier(loaded, gains.load(target))
-    gains.save(loaded, target)
-    return target
+    return keeping.save(loaded, target)
 
 
 def exports() -> dict[Path, str]:

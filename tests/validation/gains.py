@@ -7,7 +7,7 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import verdicts
@@ -165,11 +165,6 @@ def exponent(points: Sequence[tuple[int, float]]) -> float:
     """The slope of log(seconds) over log(CPUs), least squares. Needs two different numbers of CPUs."""
     line = statistics.linear_regression([math.log(n) for n, _ in points], [math.log(s) for _, s in points])
     return line.slope
-
-
-def save(run: Run, path: Path) -> None:
-    """Keep a run."""
-    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
 
 
 def load(path: Path) -> Run:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from mdtable import heading, row
+from mdtable import heading, row, slower
 from verdicts import Record, of_kind
 
 from hotplug_timer.analysis import stats
@@ -79,7 +79,7 @@ def table(runs: Sequence[Run]) -> str:
         for before, after, effect in run.effects():
             cells = [run.base, f"{run.arch}, {run.cpus} CPUs", before.program, str(len(before.values))]
             cells += [_spread(latency) for latency in (before, after)]
-            cells += [_slower(effect), f"{effect.p_value:.2g}"]
+            cells += [slower(effect, 1), f"{effect.p_value:.2g}"]
             lines.append(row(cells))
     return "\n".join([*lines, ""])
 
@@ -89,20 +89,8 @@ def _spread(latency: Latency) -> str:
     return f"{statistics.median(values):.4g} {latency.unit} ({min(values):.4g} to {max(values):.4g})"
 
 
-def _slower(effect: stats.Effect) -> str:
-    interval = effect.interval_percent
-    # A decrease is an improvement; a table of regressions has them the other way round.
-    ends = f" ({-interval.high:+.1f} to {-interval.low:+.1f}%)" if interval else ""
-    return f"{-effect.median_decrease_percent:+.1f}%{ends}"
-
-
-def save(run: Run, path: Path) -> None:
-    """Write a run as JSON."""
-    path.write_text(json.dumps(asdict(run), indent=1) + "\n")
-
-
 def load(path: Path) -> Run:
-    """Read what save() wrote; KeyError or TypeError for anything else."""
+    """Read what keeping.save() wrote; KeyError or TypeError for anything else."""
     facts = json.loads(path.read_text())
     found = [Latency(**latency | {"values": tuple(latency["values"])}) for latency in facts.pop("latencies")]
     return Run(**facts, latencies=tuple(found))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hotplug_timer.analysis import stats
+
 
 def row(cells: Iterable[str]) -> str:
     """One row of a table."""
@@ -13,3 +15,10 @@ def row(cells: Iterable[str]) -> str:
 def heading(titles: list[str]) -> list[str]:
     """The first two rows."""
     return [row(titles), row(["---"] * len(titles))]
+
+
+def slower(effect: stats.Effect, digits: int) -> str:
+    """By how many percent a variant's median is above the baseline's, with the interval."""
+    interval = effect.interval_percent
+    ends = f" ({-interval.high:+.{digits}f} to {-interval.low:+.{digits}f}%)" if interval else ""
+    return f"{-effect.median_decrease_percent:+.{digits}f}%{ends}"

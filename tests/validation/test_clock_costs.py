@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import clockcosts
+import keeping
 import pytest
 import verdicts
-from proving import CLOCK_CHECK, Proving, none
+from proving import CLOCK_CHECK, Proving, in_turns, none
 
 pytestmark = pytest.mark.timeout(6 * 3600)
 QUIET = "loglevel=1 tsc=reliable"
@@ -30,15 +31,13 @@ def test_clock_costs(
     files = {CLOCK_CHECK: proving.clock_check()}
     words = ["--clocksources", *clockcosts.CLOCKSOURCES, "--threads", *map(str, THREADS), "--seconds", "0.5"]
     records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in clockcosts.KERNELS}
-    for boot in range(boots):
-        order = clockcosts.KERNELS if boot % 2 == 0 else reversed(clockcosts.KERNELS)
-        for kernel in order:
-            proving.order = replace(proving.order, variant=kernel)
-            records[kernel] += proving.alone("clocks", *words, files=files, append=QUIET)
+    for kernel in in_turns(clockcosts.KERNELS, boots):
+        proving.order = replace(proving.order, variant=kernel)
+        records[kernel] += proving.alone("clocks", *words, files=files, append=QUIET)
     releases = {kernel: found[0]["release"] for kernel, found in records.items()}
     costs = [cost for kernel, found in records.items() for cost in clockcosts.costs(kernel, found)]
     run = clockcosts.Run(proving.order.base, vcpus, host_cpus, boots, releases, tuple(costs))
-    clockcosts.save(run, proving.results / "clocks.json")
+    keeping.save(run, proving.results / "clocks.json")
     for line in clockcosts.table([run]).splitlines():
         say(line)
     none(clockcosts.problems(run))

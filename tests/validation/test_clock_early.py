@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import earlysleeps
+import keeping
 import pytest
 from proving import CLOCK_CHECK, Proving, none
 
@@ -48,7 +49,7 @@ def test_clock_early(
         tuple(cost for kernel, records in found.items() for cost in earlysleeps.costs(kernel, records)),
         {kernel: earlysleeps.suspended(records) for kernel, records in found.items()},
     )
-    earlysleeps.save(run, proving.results / "early.json")
+    keeping.save(run, proving.results / "early.json")
     for line in earlysleeps.table([run]).splitlines():
         say(line)
     none(earlysleeps.problems(run))

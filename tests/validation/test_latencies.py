@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import keeping
 import latencies
 import pytest
 import rttests
 import verdicts
-from proving import Proving, none
+from proving import Proving, in_turns, none
 
 from lpar_lab import arch
 
@@ -31,10 +32,9 @@ def test_latencies(
     boots = pytestconfig.getoption("--boots")
     append = f"{QUIET} tsc=reliable" if proving.order.arch == "x86_64" else QUIET
     records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in latencies.KERNELS}
-    for boot in range(boots):
-        for kernel in latencies.KERNELS if boot % 2 == 0 else reversed(latencies.KERNELS):
-            proving.order = replace(proving.order, variant=kernel)
-            records[kernel] += proving.alone("rtprograms", "--runs", str(RUNS), files=files, append=append)
+    for kernel in in_turns(latencies.KERNELS, boots):
+        proving.order = replace(proving.order, variant=kernel)
+        records[kernel] += proving.alone("rtprograms", "--runs", str(RUNS), files=files, append=append)
     run = latencies.Run(
         proving.order.base,
         proving.order.arch,
@@ -43,7 +43,7 @@ def test_latencies(
         {kernel: found[0]["release"] for kernel, found in records.items()},
         tuple(latency for kernel, found in records.items() for latency in latencies.latencies(kernel, found)),
     )
-    latencies.save(run, proving.results / "latencies.json")
+    keeping.save(run, proving.results / "latencies.json")
     for line in latencies.table([run]).splitlines():
         say(line)
     none(latencies.problems(run))

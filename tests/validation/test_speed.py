@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import bare
 import gains
+import keeping
 import pytest
 import verdicts
 from proving import Proving, none
@@ -63,7 +64,7 @@ def test_speed(proving: Proving, say: Callable[[str], None], pytestconfig: pytes
     shape = (order.arch, order.cores, order.threads)
     place = {"bare": option("--bare"), "one_thread": option("--one-thread")}
     run = gains.Run(*shape, chunks, releases, tuple(figures), **place)
-    gains.save(run, proving.results / "speed.json")
+    keeping.save(run, proving.results / "speed.json")
     for line in gains.table([run]).splitlines():
         say(line)
     none(gains.problems(run))

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import clockcosts
+import keeping
 import ktap
 import logs
 import pytest
@@ -55,7 +56,7 @@ def test_a_tenth_is_allowed_where_every_vcpu_has_a_host_cpu() -> None:
 
 
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
-    clockcosts.save(run(3, 1), tmp_path / "clocks.json")
+    keeping.save(run(3, 1), tmp_path / "clocks.json")
     assert clockcosts.load(tmp_path / "clocks.json") == run(3, 1)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import earlysleeps
+import keeping
 import pytest
 from earlysleeps import PATCHED, STOCK, Cost, Run
 
@@ -81,7 +82,7 @@ def test_sleeps_that_are_later_than_on_stock_are_told() -> None:
 
 
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
-    earlysleeps.save(run(-500, 0), tmp_path / "early.json")
+    keeping.save(run(-500, 0), tmp_path / "early.json")
     assert earlysleeps.load(tmp_path / "early.json") == run(-500, 0)
 
 

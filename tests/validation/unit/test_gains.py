@@ -7,6 +7,7 @@ from pathlib import Path
 
 import figures
 import gains
+import keeping
 import pytest
 import timings
 import verdicts
@@ -85,7 +86,7 @@ def test_pieces_are_kept_and_shown_by_their_medians(tmp_path: Path) -> None:
             for kept in run.figures
         ),
     )
-    gains.save(run, tmp_path / "speed.json")
+    keeping.save(run, tmp_path / "speed.json")
     assert gains.load(tmp_path / "speed.json") == run
     (row,) = gains.table([run]).splitlines()[-1:]
     assert row == "| ppc64le, 2 x 8 | 0.16 | 0.000 | 0.000 | 0.000 | 0.200 | 0.001 | 0.000 |"
@@ -99,7 +100,7 @@ def test_growth_is_the_slope_between_sizes() -> None:
 
 def test_a_run_comes_back_as_it_was_kept(tmp_path: Path) -> None:
     path = tmp_path / "speed.json"
-    gains.save(run_of(), path)
+    keeping.save(run_of(), path)
     assert gains.load(path) == run_of()
 
 
@@ -132,7 +133,7 @@ def test_a_page_without_marks_is_refused() -> None:
 
 def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
-    gains.save(run_of(), tmp_path / "speed.json")
+    keeping.save(run_of(), tmp_path / "speed.json")
     kept = figures.keep(tmp_path / "speed.json", "7.2")
     assert kept.name == "7.2-ppc64le-16.json"
     assert gains.load(kept) == run_of()
@@ -140,13 +141,13 @@ def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_run_of_one_way_adds_to_the_kept_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
-    gains.save(run_of(), tmp_path / "speed.json")
+    keeping.save(run_of(), tmp_path / "speed.json")
     figures.keep(tmp_path / "speed.json", "6.12")
     crash = tuple(
         replace(figure("stock", "crash", to, 2.0, (1, 1, 1)), rewrites=14 if to == "on" else 0)
         for to in ("off", "on")
     )
-    gains.save(replace(run_of(), figures=crash), tmp_path / "speed.json")
+    keeping.save(replace(run_of(), figures=crash), tmp_path / "speed.json")
     kept = gains.load(figures.keep(tmp_path / "speed.json", "6.12"))
     assert set(kept.figures) == {*run_of().figures, *crash}
     assert "crash kernel loaded" in gains.table([kept])
@@ -200,7 +201,7 @@ def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselv
     runs = [replace(run_of(cores), bare=True) for cores in sizes]
     runs += [replace(run_of(cores), bare=True, one_thread=True) for cores in sizes]
     for number, run in enumerate([run_of(), *runs]):
-        gains.save(run, tmp_path / f"{number}.json")
+        keeping.save(run, tmp_path / f"{number}.json")
         figures.keep(tmp_path / f"{number}.json", "6.12")
     names = {path.name for path in (tmp_path / "kept").glob("*.json")}
     bare, turns = "6.12-ppc64le-{}-bare.json", "6.12-ppc64le-{}-bare-one-thread.json"

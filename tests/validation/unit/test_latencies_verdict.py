@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import keeping
 import latencies
 import pytest
 from latencies import PATCHED, STOCK, Latency, Run
@@ -46,7 +47,7 @@ def test_records_are_gathered_by_program() -> None:
 
 
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
-    latencies.save(run(STEADY, JUMPY), tmp_path / "latencies.json")
+    keeping.save(run(STEADY, JUMPY), tmp_path / "latencies.json")
     assert latencies.load(tmp_path / "latencies.json") == run(STEADY, JUMPY)
 
 
