@@ -1,17 +1,19 @@
 # Every target is a line or two that call a tool; `make` alone lists them.
 PYTEST = .venv/bin/python -m pytest
+# Tests take a millisecond or a minute: a worker that has none left takes over half of the other's.
+PARALLEL = $(PYTEST) -n 2 --dist worksteal
 
 help:        ## list the targets
 	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
 test: setup-tests  ## unit tests, pages in a browser, kernel builds, guests in QEMU
-	$(PYTEST) -n 2 -m "not kernel and not lab"
+	$(PARALLEL) -m "not kernel and not lab"
 	$(PYTEST) -m "(kernel or lab) and not hosts"
-test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, both architectures in one play; half an hour of guests
+test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, both architectures in one play; an hour of guests
 	$(PYTEST) -m hosts
 test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
-	$(PYTEST) -n 2 -m "not browser and not kernel and not lab"
+	$(PARALLEL) -m "not browser and not kernel and not lab"
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
 	$(PYTEST) tests/validation --resume
 lint: setup-python  ## the linters only

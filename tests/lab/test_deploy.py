@@ -9,7 +9,7 @@ from deployment import RUNS, Deployment, ready
 from labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 
 GUEST = "deployed"
 #: What the guest runs, and what a deployment may have left there.
