@@ -247,10 +247,12 @@ class Proving:
             self.lab.must("down", self.name, timeout=120)
 
 
-def in_turns(kernels: Sequence[str], boots: int) -> Iterator[str]:
+def in_turns(kernels: Sequence[str], boots: int, say: Say) -> Iterator[str]:
     """The kernels, once for each boot, every other time backwards: what changes meanwhile meets all alike."""
     for boot in range(boots):
-        yield from kernels if boot % 2 == 0 else reversed(kernels)
+        for kernel in kernels if boot % 2 == 0 else reversed(kernels):
+            say(f"boot {boot + 1} of {boots}: {kernel}")
+            yield kernel
 
 
 def none(problems: list[str]) -> None:

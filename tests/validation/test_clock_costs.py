@@ -31,7 +31,7 @@ def test_clock_costs(
     files = {CLOCK_CHECK: proving.clock_check()}
     words = ["--clocksources", *clockcosts.CLOCKSOURCES, "--threads", *map(str, THREADS), "--seconds", "0.5"]
     records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in clockcosts.KERNELS}
-    for kernel in in_turns(clockcosts.KERNELS, boots):
+    for kernel in in_turns(clockcosts.KERNELS, boots, say):
         proving.order = replace(proving.order, variant=kernel)
         records[kernel] += proving.alone("clocks", *words, files=files, append=QUIET)
     releases = {kernel: found[0]["release"] for kernel, found in records.items()}

@@ -32,7 +32,7 @@ def test_latencies(
     boots = pytestconfig.getoption("--boots")
     append = f"{QUIET} tsc=reliable" if proving.order.arch == "x86_64" else QUIET
     records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in latencies.KERNELS}
-    for kernel in in_turns(latencies.KERNELS, boots):
+    for kernel in in_turns(latencies.KERNELS, boots, say):
         proving.order = replace(proving.order, variant=kernel)
         records[kernel] += proving.alone("rtprograms", "--runs", str(RUNS), files=files, append=append)
     run = latencies.Run(

@@ -25,6 +25,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ([], "required: COMMAND"),
         (["shared", "--threads", "1,x"], "'1,x' is not a list of numbers"),
+        (["devices", "--devices", "16,0"], "'16,0' has a 0"),
         (["shared", "--latency", "0"], "'0' is not a number above zero"),
         (["percpu", "--rounds", "-1"], "'-1' is not a number above zero"),
         (["check", "--cpus", "99999"], "no such CPU: 99999"),

@@ -56,7 +56,7 @@ def parser() -> Parser:
         "devices", help="measure what it takes to tell all clock-event devices the rate of the clock"
     )
     update.add_argument(
-        "--devices", type=numbers, default=(16, 128, 1024), metavar="N,..", help="default: 16,128,1024"
+        "--devices", type=counts, default=(16, 128, 1024), metavar="N,..", help="default: 16,128,1024"
     )
     update.add_argument("--rounds", type=positive, default=1000, help="medians of so many (default: 1000)")
     _add_cpus(update, "the one that tells them, and the one that has used them last (default: the first two)")
@@ -73,7 +73,7 @@ def parser() -> Parser:
 
 def _add_measuring(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--threads", type=numbers, default=(1, 2, 4, 8, 16), metavar="N,..", help="default: 1,2,4,8,16"
+        "--threads", type=counts, default=(1, 2, 4, 8, 16), metavar="N,..", help="default: 1,2,4,8,16"
     )
     _add_cpus(command, "threads are pinned to these in turn (default: all)")
     command.add_argument("--ms", type=positive, default=500, help="length of a run (default: 500)")
@@ -115,6 +115,14 @@ def numbers(text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() for part in text.split(",")):
         raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers such as 1,2,4")
     return tuple(int(part) for part in text.split(","))
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Read numbers of things with commas between them, of which none is 0."""
+    found = numbers(text)
+    if 0 in found:
+        raise argparse.ArgumentTypeError(f"'{text}' has a 0: there is nothing to measure without any")
+    return found
 
 
 def _cpus(arguments: argparse.Namespace) -> Sequence[int]:
