@@ -8,7 +8,7 @@ import pytest
 from labtools import Lab
 
 # The stock kernel and the base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(2700)]
 
 GUEST = "rcu"
 SHAPE = ("--cores", "2", "--threads", "2")
