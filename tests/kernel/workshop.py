@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import findings
+from findings import Finding
 from patchfiles import touched_by
 
 from lpar_lab import lock, scratch
@@ -39,14 +41,6 @@ CHECKPATCH = (
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A compiler's or sparse's complaint. Without its line number, which any patch above it moves."""
-
-    file: str
-    text: str
-
-
-@dataclass(frozen=True)
 class Configuration:
     """What a file is compiled for, and with which configuration: a lab kernel's, or everything there is."""
 
@@ -65,6 +59,8 @@ CONFIGURATIONS = (
     Configuration(PPC64LE, everything=True),
     Configuration(X86_64, everything=True),
 )
+TOOLS = ("sparse", *(f"{arch.cross_prefix}gcc" for arch in (PPC64LE, X86_64)))
+"""What tells the findings."""
 # Stock files have warnings at W=1, too.
 NO_WERROR = """\
 # CONFIG_WERROR is not set
@@ -177,9 +173,29 @@ class Workshop:
     def compile(self, files: Sequence[str]) -> set[Finding]:
         """Compile source files as the tree has them, with W=1 and sparse; return what is said about `files`.
 
-        Fails the test, with the compiler's output, when one of them does not compile.
+        A committed tree's findings are kept in the lab's cache and not asked for again. Fails the test, with
+        the compiler's output, when one of them does not compile.
         """
-        findings = set()
+        state = findings.state_of(self.tree)
+        if state is None:
+            return self._compile_all(files)
+        recipes = [
+            Path(__file__),
+            SPARSE,
+            Path(build.__file__),
+            *sorted(self.paths.patches.glob("configs/*")),
+        ]
+        key = findings.key(state, files, TOOLS, recipes)
+        file = self.paths.cache / "findings" / f"{key}.json"
+        found = findings.kept(file)
+        if found is None:
+            found = self._compile_all(files)
+            findings.keep(file, found)
+        return found
+
+    def _compile_all(self, files: Sequence[str]) -> set[Finding]:
+        """Compile each file in the first configuration that has it."""
+        found = set()
         left = objects_of(self.tree, files)
         for configuration in CONFIGURATIONS:
             mine = {name for name in left if is_for(configuration.arch.kbuild, name)}
@@ -190,9 +206,9 @@ class Workshop:
             for match in FINDING.finditer(output):
                 name = os.path.relpath(match["file"], self.tree)
                 if name in looked_at:
-                    findings.add(Finding(name, match["text"]))
+                    found.add(Finding(name, match["text"]))
         assert not left, f"no configuration compiles {sorted(left)}"
-        return findings
+        return found
 
     def _compile(self, configuration: Configuration, objects: set[str]) -> tuple[str, set[str]]:
         """Compile objects, from scratch; return what make says, and which of them the configuration has.

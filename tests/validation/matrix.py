@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from findings import Finding
 from workshop import (
     COMPILES,
     FINDING,
     MARK,
     NO_WERROR,
     NOT_EVERYTHING,
-    Finding,
     Workshop,
     is_for,
     run,
