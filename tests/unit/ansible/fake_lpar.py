@@ -23,7 +23,7 @@ MACHINE = os.uname().machine
 
 #: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
 SSH = """#!/bin/sh
-sleep {latency}
+echo begin >> {waits}; sleep {latency}; echo end >> {waits}
 for command; do :; done
 PATH={root}/bin:$PATH
 exec /bin/sh -c "$command"
@@ -139,10 +139,18 @@ class FakeHost:
             command.write_text(f"#!{sys.executable}\n{command.read_text()}")
             command.chmod(0o755)
 
+    @property
+    def waits(self) -> Path:
+        """What the stand-in for ssh writes: a line when a command begins to wait, and one when it ends to."""
+        return self.work / "waits"
+
     def remote(self, latency: float = 0) -> dict[str, Any]:
-        """Make it a host that is reached by ssh; return its own variables in an inventory."""
+        """Make it a host that is reached by ssh; return its own variables in an inventory.
+
+        Each command takes `latency` seconds longer; `waits` tells when which began and ended to wait.
+        """
         ssh = self.root / "bin/ssh"
-        ssh.write_text(SSH.format(latency=latency, root=self.root))
+        ssh.write_text(SSH.format(latency=latency, root=self.root, waits=self.waits))
         ssh.chmod(0o755)
         return {
             "ansible_ssh_executable": str(ssh),

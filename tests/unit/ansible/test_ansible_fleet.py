@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import time
@@ -160,6 +161,8 @@ class Survey:
     hosts: int
     forks: int
     seconds: float
+    at_once: int
+    """So many commands waited at the same time, at the most."""
     verdicts: dict[str, str]
 
     @property
@@ -168,7 +171,8 @@ class Survey:
         return self.hosts * WAIT
 
     def __str__(self) -> str:
-        return f"{self.hosts} hosts, forks={self.forks}: {self.seconds:.0f} s, waits of {self.waits:.0f} s"
+        took = f"{self.seconds:.0f} s, waits of {self.waits:.0f} s, {self.at_once} at once"
+        return f"{self.hosts} hosts, forks={self.forks}: {took}"
 
 
 def survey(host: FakeHost, hosts: int, forks: int) -> Survey:
@@ -176,13 +180,21 @@ def survey(host: FakeHost, hosts: int, forks: int) -> Survey:
     host.hosts = dict.fromkeys((f"lpar{number:02}" for number in range(1, hosts + 1)), host.remote(WAIT))
     table = host.results / f"{hosts}-{forks}"
     begin = time.monotonic()
+    host.waits.unlink(missing_ok=True)
     result = host.play(
         "preflight.yml", "--forks", str(forks), preflight_purpose="time", preflight_output_dir=str(table)
     )
     seconds = time.monotonic() - begin
     assert result.code == 0, result.output
     rows = json.loads((table / "preflight.json").read_text())["hosts"]
-    return Survey(hosts, forks, seconds, {row["host"]: row["verdict"] for row in rows})
+    changes = (1 if line == "begin" else -1 for line in host.waits.read_text().splitlines())
+    return Survey(
+        hosts,
+        forks,
+        seconds,
+        max(itertools.accumulate(changes)),
+        {row["host"]: row["verdict"] for row in rows},
+    )
 
 
 def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,8 +206,9 @@ def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.Captu
     for run in runs:
         assert len(run.verdicts) == run.hosts
         assert set(run.verdicts.values()) == {"go"}
-    # One after the other no wait is saved; side by side they overlap, and the controller's own work is left.
-    assert alone.seconds > alone.waits
-    assert together.seconds < alone.seconds - 2 * WAIT
-    assert ten.seconds < 0.6 * ten.waits
-    assert fifty.seconds < 0.6 * fifty.waits
+    # One after the other no wait is saved; side by side they overlap. How many do is the machine's
+    # matter, too: one that is busy with other things begins a command seldom.
+    assert (alone.at_once, alone.seconds > alone.waits) == (1, True)
+    assert 2 <= together.at_once <= 5
+    assert 2 <= ten.at_once <= 10
+    assert 2 <= fifty.at_once <= 50
