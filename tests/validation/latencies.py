@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mdtable import heading, row, slower
-from verdicts import Record, of_kind, too_coarse
+from verdicts import Record, of_kind
 
 from hotplug_timer.analysis import stats
 
 STOCK, PATCHED = "stock", "patched"
 KERNELS = (STOCK, PATCHED)
+COARSEST_PERCENT = 25.0
+"""An interval that reaches further than this from the middle says nothing."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ def problems(run: Run) -> list[str]:
     found = []
     for before, _, effect in run.effects():
         interval = effect.interval_percent
-        if interval is None or too_coarse(interval):
+        if interval is None or (interval.high - interval.low) / 2 > COARSEST_PERCENT:
             found.append(f"{before.program}: the runs differ too much to tell anything")
         elif effect.verdict == stats.SLOWER and interval.high < 0:
             found.append(f"{before.program}: slower by {-effect.median_decrease_percent:.1f}%")

@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hotplug_timer.analysis import stats
-
 Record = dict[str, Any]
 REFUSED = re.compile(
     r"CPU (?P<cpu>\d+) cannot go (?P<where>online|offline): (?P<state>.+) refused \((?P<error>-\d+)\)"
@@ -20,13 +18,6 @@ MUST_FAIL = {
     "off": ("sched:active", "workqueue:online", "smpboot/threads:online", "cpu:teardown"),
     "on": ("sched:active", "workqueue:online", "smpboot/threads:online", "threads:prepare", "cpu:bringup"),
 }
-COARSEST_PERCENT = 25.0
-"""An interval that reaches further than this from its middle says nothing."""
-
-
-def too_coarse(interval: stats.Interval) -> bool:
-    """Whether runs differ too much to tell what is slower."""
-    return (interval.high - interval.low) / 2 > COARSEST_PERCENT
 
 
 def of_kind(records: Iterable[Record], kind: str) -> list[Record]:

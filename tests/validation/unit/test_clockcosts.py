@@ -1,6 +1,5 @@
 """The judges of the clocks: each verdict is shown to fail for what can be wrong."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -50,26 +49,10 @@ def test_a_target_that_nothing_was_measured_for_is_missed() -> None:
     assert clockcosts.problems(run(31, 10, threads=4)) == ["nothing measured with 8 threads"]
 
 
-def side_by_side(before: float, after: float, spread: float = 0.01) -> Run:
-    """Calls of one thread on as many vCPUs as host CPUs, so many us and a bit more or less."""
-    shares = [1 + spread * (share - 5) for share in range(11)]
-    costs = [
-        Cost(kernel, HPET, 1, tuple(us * share for share in shares))
-        for kernel, us in ((STOCK, before), (PATCHED, after))
-    ]
-    return Run("6.12", 2, 2, 1, {}, tuple(costs))
-
-
 def test_a_tenth_is_allowed_where_every_vcpu_has_a_host_cpu() -> None:
-    assert clockcosts.problems(side_by_side(10, 10.9)) == []
-    assert clockcosts.problems(side_by_side(10, 11.2)) == []  # may be a tenth, for all that is known
-    (problem,) = clockcosts.problems(side_by_side(10, 13))
-    assert re.fullmatch(r"HPET, 1 thread\(s\): 1\.[12]\d times as long at least, not 1\.1", problem)
-
-
-def test_runs_that_differ_too_much_are_no_proof() -> None:
-    (problem,) = clockcosts.problems(side_by_side(10, 10, spread=0.18))
-    assert problem == "HPET, 1 thread(s): the runs differ too much to tell anything"
+    assert clockcosts.problems(run(10, 10.9, vcpus=2, threads=1)) == []
+    (problem,) = clockcosts.problems(run(10, 11.2, vcpus=2, threads=1))
+    assert "1.12 times as long" in problem
 
 
 def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
