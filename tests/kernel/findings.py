@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Finding:
     """A compiler's or sparse's complaint. Without its line number, which any patch above it moves."""
 
@@ -49,9 +49,7 @@ def keep(file: Path, findings: set[Finding]) -> None:
     """Put findings into a file, at once or not at all."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f"{file.name}.{os.getpid()}")
-    draft.write_text(
-        json.dumps(sorted((asdict(finding) for finding in findings), key=lambda one: sorted(one.items())))
-    )
+    draft.write_text(json.dumps([asdict(finding) for finding in sorted(findings)]))
     draft.replace(file)
 
 

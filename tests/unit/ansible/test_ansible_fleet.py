@@ -206,9 +206,11 @@ def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.Captu
     for run in runs:
         assert len(run.verdicts) == run.hosts
         assert set(run.verdicts.values()) == {"go"}
-    # One after the other no wait is saved; side by side they overlap. How many do is the machine's
-    # matter, too: one that is busy with other things begins a command seldom.
+    # One after the other no wait is saved; side by side they overlap, and the controller's own work is left:
+    # a slow or busy machine has more of it, so fifty hosts are held against ten times five one by one.
     assert (alone.at_once, alone.seconds > alone.waits) == (1, True)
-    assert 2 <= together.at_once <= 5
-    assert 2 <= ten.at_once <= 10
-    assert 2 <= fifty.at_once <= 50
+    assert together.seconds < alone.seconds - 2 * WAIT
+    for run in (together, ten, fifty):
+        assert 2 <= run.at_once <= run.forks
+    for run in (ten, fifty):
+        assert run.seconds < 0.5 * alone.seconds * run.hosts / alone.hosts
