@@ -79,13 +79,15 @@ def machine(
     extra: str,
     extra_mb: int = 0,
     one_thread: bool = False,
+    icount: bool = False,
 ) -> Iterator[Guest]:
     """Boot `kernel` (its artifact.json).
 
     `shape` is cores and threads of each. `script` is what to run: name and options. `files` are what
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
     kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
-    guest's CPUs take turns on one thread of the emulator.
+    guest's CPUs take turns on one thread of the emulator; with `icount`, its clocks count instructions as
+    well (see qemu.Machine).
     The guest ends with this context.
     """
     facts = json.loads(kernel.read_text())
@@ -109,6 +111,7 @@ def machine(
         kernel=Path(facts["image"]),
         command_line=command_line(architecture, script, extra),
         one_thread=one_thread,
+        icount=icount,
     )
     console = folder / qemu.CONSOLE_LOG
     console.touch()

@@ -24,6 +24,11 @@ LEAST_SEEN_PPM = 50.0
 """What the stock kernel has to be off at 500 ppm, or the measurement does not see what it is about."""
 LONG_S = 1.0
 STEERED_PPM = 500.0
+COUPLED = {("7.2", "decrementer")}
+"""Bases and devices that the series couples to the clocksource."""
+PROGRAM = "clockevents_program_event"
+MOST_COUPLED = 0.8
+"""How many instructions of those on stock it may take to program a coupled device."""
 LATER = 0.05
 """How likely it may be that sleeps which are not later than on stock are said to be."""
 
@@ -48,13 +53,18 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Cost:
-    """How often a function was called in one kernel, and how long it took in all (us)."""
+    """How often a function was called in one kernel, and how many instructions that took in all."""
 
     kernel: str
     function: str
     cpus: int
     calls: int
-    us: float
+    instructions: int
+
+    @property
+    def each(self) -> float:
+        """Instructions of a call."""
+        return self.instructions / self.calls
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,13 @@ class Run:
         stock = [sleep for sleep in self.sleeps if sleep.kernel == STOCK]
         before = sorted(stock, key=lambda sleep: (sleep.seconds, sleep.ppm))
         return [(sleep, after[key]) for sleep in before if (key := (sleep.ppm, sleep.seconds)) in after]
+
+    def cost_pairs(self) -> list[tuple[Cost, Cost]]:
+        """The same functions in stock and patched, where both were called."""
+        called = [cost for cost in self.costs if cost.calls]
+        after = {(cost.function, cost.cpus): cost for cost in called if cost.kernel == PATCHED}
+        stock = [cost for cost in called if cost.kernel == STOCK]
+        return [(cost, after[key]) for cost in stock if (key := (cost.function, cost.cpus)) in after]
 
 
 @dataclass(frozen=True)
@@ -137,7 +154,7 @@ def sleeps(kernel: str, records: Iterable[Record]) -> list[Sleep]:
 def costs(kernel: str, records: Iterable[Record]) -> list[Cost]:
     """What was profiled in a kernel."""
     return [
-        Cost(kernel, record["function"], record["cpus"], record["calls"], record["us"])
+        Cost(kernel, record["function"], record["cpus"], record["calls"], record["instructions"])
         for record in of_kind(records, "cost")
     ]
 
@@ -170,7 +187,21 @@ def problems(run: Run) -> list[str]:
         if late.later
     ]
     found += [f"{sleep.seconds:g} s at {sleep.ppm:+g} ppm: more early interrupts" for sleep in early]
-    return found
+    return found + _cost_problems(run)
+
+
+def _cost_problems(run: Run) -> list[str]:
+    """Whether it takes too much to program a device that is coupled."""
+    if (run.base, run.device) not in COUPLED:
+        return []
+    programmed = [pair for pair in run.cost_pairs() if pair[0].function == PROGRAM]
+    if not programmed:
+        return [f"{PROGRAM} was not called in both kernels"]
+    return [
+        f"{after.each:.0f} instructions to program a coupled device, not {MOST_COUPLED:g} x {before.each:.0f}"
+        for before, after in programmed
+        if after.each > MOST_COUPLED * before.each
+    ]
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -191,17 +222,8 @@ def table(runs: Sequence[Run]) -> str:
     head = ["base", "timer", "sleep", "late: stock, not steered (sleeps)", "patched, steered and not"]
     lines += ["", *heading([*head, "median differs by (95% interval)", "p"])]
     lines += [row(_lateness_row(run, late)) for run in ordered for late in lateness(run)]
-    head = [
-        "base",
-        "timer",
-        "CPUs",
-        "function",
-        "calls: stock",
-        "patched",
-        "us a call: stock",
-        "patched",
-        "ratio",
-    ]
+    head = ["base", "timer", "CPUs", "function", "calls: stock", "patched"]
+    head += ["instructions a call: stock", "patched", "ratio"]
     lines += ["", *heading(head)]
     lines += [row(cells) for run in ordered for cells in _cost_rows(run)]
     return "\n".join([*lines, ""])
@@ -215,14 +237,10 @@ def _lateness_row(run: Run, late: Lateness) -> list[str]:
 
 def _cost_rows(run: Run) -> list[list[str]]:
     rows = []
-    for before in (cost for cost in run.costs if cost.kernel == STOCK and cost.calls):
-        for after in run.costs:
-            same = (after.function, after.cpus) == (before.function, before.cpus)
-            if after.kernel == PATCHED and same and after.calls:
-                each = [cost.us / cost.calls for cost in (before, after)]
-                what = [run.base, f"{run.arch} {run.device}", str(before.cpus), f"`{before.function}`"]
-                what += [str(before.calls), str(after.calls)]
-                rows.append([*what, *(f"{us:.2f}" for us in each), f"{each[1] / each[0]:.2f}"])
+    for before, after in run.cost_pairs():
+        what = [run.base, f"{run.arch} {run.device}", str(before.cpus), f"`{before.function}`"]
+        what += [str(before.calls), str(after.calls)]
+        rows.append([*what, f"{before.each:.0f}", f"{after.each:.0f}", f"{after.each / before.each:.2f}"])
     return rows
 
 

@@ -167,11 +167,12 @@ class Proving:
         memory: int = 0,
         silence: float = 300,
         one_thread: bool = False,
+        icount: bool = False,
     ) -> list[dict[str, Any]]:
         """Boot a guest that runs a script and nothing else; return its records. Fails when it fails.
 
-        For hundreds of CPUs: see bare.py, also for `one_thread`. `files` are for the script; `memory` as with
-        boot().
+        For hundreds of CPUs: see bare.py, also for `one_thread` and `icount`. `files` are for the script;
+        `memory` as with boot().
         """
         self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
         every = {bare.ARCHIVE: self._archive(), **(files or {})}
@@ -185,6 +186,7 @@ class Proving:
                 extra=f"{LOUD} {append}".strip(),
                 extra_mb=memory,
                 one_thread=one_thread,
+                icount=icount,
             ) as guest:
                 lines = list(self._until_ended(guest.output, silence))
                 if read_records(lines) or not guest.aborted():

@@ -72,6 +72,13 @@ def test_cpus_that_take_turns_share_one_thread_and_its_room() -> None:
     assert "tcg,thread=single,tb-size=256" in qemu.command(machine)
 
 
+def test_clocks_that_count_instructions_have_one_thread() -> None:
+    command = qemu.command(replace(MACHINES["x86_64"], icount=True))
+    assert command[command.index("-icount") + 1] == "shift=0,sleep=off"
+    assert "tcg,thread=single,tb-size=256" in command
+    assert not any("-icount" in qemu.command(machine) for machine in MACHINES.values())
+
+
 @pytest.mark.parametrize(
     ("wanted", "cores", "threads"),
     [

@@ -1,4 +1,4 @@
-"""What timers are programmed to while the clock is steered, as clock-check finds, and what that costs.
+"""What timers are programmed to while the clock is steered, as clock-check finds.
 
 The last round comes after a suspend to idle, where the guest has that.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
@@ -15,12 +14,8 @@ from pathlib import Path
 
 import machine
 from clocks import CLOCK_CHECK, WRONG
-from machine import NONE, Calls, mount_tracing, profiled, read, record, say, write
+from machine import mount_tracing, read, record, say, write
 
-PROGRAM = "clockevents_program_event"
-STEER = "timekeeping_advance"
-"""Where the clock's rate changes, and with it what each device has to know."""
-SHORT_S = 0.0005
 POWER_STATE = Path("/sys/power/state")
 SUSPENDED = Path("/sys/power/suspend_stats/success")
 """How often it went well."""
@@ -55,27 +50,12 @@ def suspend() -> None:
     record("suspend", possible=True, error=error, went_well=went_well, seconds=round(seconds, 3))
 
 
-def cost(cpu: int, count: int) -> None:
-    """Record what programming the timer takes, and what advancing the clock does, while somebody sleeps."""
-    os.sched_setaffinity(0, {cpu})
-    profile = Calls(PROGRAM, STEER)
-    before = profiled()
-    for _ in range(count):
-        time.sleep(SHORT_S)
-    after = profiled()
-    profile.stop()
-    for function in (PROGRAM, STEER):
-        calls, us = (now - was for now, was in zip(after[function], before.get(function, NONE), strict=True))
-        record("cost", function=function, cpus=len(machine.online()), calls=calls, us=us)
-
-
 def main() -> None:
-    """Sleeps at all rates, round after round, then costs."""
+    """Sleeps at all rates, round after round."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--ppms", required=True)
     parser.add_argument("--sleeps", required=True)
     parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--profiled", type=int, default=2000)
     options = parser.parse_args()
     record("machine", **machine.settings(), present=machine.present())
     mount_tracing()
@@ -85,8 +65,6 @@ def main() -> None:
             suspend()
         say(f"round {number + 1} of {options.rounds}")
         early(options.ppms, options.sleeps, cpu)
-    if options.profiled:
-        cost(cpu, options.profiled)
     record("end", online=machine.online(), clocksource=machine.clocksource())
 
 

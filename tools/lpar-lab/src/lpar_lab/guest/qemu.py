@@ -67,6 +67,10 @@ class Machine:
     one_thread: bool = False
     """The guest's CPUs take turns on one thread of QEMU's. When one that waits gives its processor away,
     the next one runs at once; with a thread each, it spins on until the host's scheduler takes it off."""
+    icount: bool = False
+    """The guest's clocks count its instructions, a nanosecond each, and skip the time when all CPUs are idle.
+    So what the guest finds that something takes is the instructions of it, whatever else the host does.
+    Implies one thread."""
     boot_disk: bool = False
     """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
 
@@ -116,6 +120,7 @@ def command(machine: Machine) -> list[str]:
         # A POWER guest tells QEMU of its panic; by default that is the end of both.
         *("-action", "panic=none"),
         *_machine(machine),
+        *(["-icount", "shift=0,sleep=off"] if machine.icount else []),
         *("-smp", f"{machine.cpus},sockets=1,cores={machine.cores},threads={machine.threads}"),
         *("-m", str(machine.memory)),
         *([] if machine.boot_disk else ["-kernel", str(machine.kernel), "-append", machine.command_line]),
@@ -156,7 +161,7 @@ def _machine(machine: Machine) -> list[str]:
 
 
 def _tcg(machine: Machine) -> str:
-    if machine.one_thread:
+    if machine.one_thread or machine.icount:
         return f"tcg,thread=single,tb-size={BLOCKS_MB}"
     return f"tcg,tb-size={_blocks_mb(machine.cpus)}"
 
