@@ -1,7 +1,7 @@
 """Timers under a steered clock: what is programmed, which interrupts come, what that costs; both kernels.
 
 In bare guests: POWER with the decrementer; x86-64 with the local APIC's timer, and with one CPU and the HPET.
-What it costs is counted in guests of their own, whose clocks count instructions.
+What it costs is counted in guests of their own, with one CPU, whose clocks count instructions.
 Proven: the targets of earlysleeps.py, also after a suspend to idle.
 """
 
@@ -40,7 +40,9 @@ def test_clock_early(
     for kernel in earlysleeps.KERNELS:
         proving.order = replace(proving.order, variant=kernel)
         append = f"{QUIET} {words}".strip()
+        proving.order = replace(proving.order, cores=1)
         programming[kernel] = proving.alone("programming", append=append, icount=True)
+        proving.order = replace(proving.order, cores=cores)
         found[kernel] = proving.alone(*script, files=files, append=append, silence=SILENCE_S)
     run = earlysleeps.Run(
         proving.order.base,

@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,8 @@ def test_deadlines_are_held_against_one_that_was_close() -> None:
     found = early.programmings(events(11 * NS, 512_000_000 * 11), 11 * NS, 1.0, DECREMENTER, anchor)
     assert early.worst_ppm(found, DECREMENTER) == 0
     assert early.find_anchor(timertrace.read_events(TRACE), EXPIRES) is None
+    assert early.find_anchor(events(NS, 0) + events(NS, 1), NS) is None
+    assert early.programmings(events(11 * NS, 0), 11 * NS, 1.0, DECREMENTER, anchor) == []
 
 
 def test_interrupts_are_counted_and_early_ones_known() -> None:
@@ -199,8 +202,10 @@ def test_table_and_json() -> None:
 
 
 def test_coupled_devices_have_one_more_probe() -> None:
-    lines = timertrace.probes(DECREMENTER, "c0001 t decrementer_set_next_coupled\n")
+    symbols = "c0001 T ktime_expiry_to_cycles\n"
+    lines = timertrace.probes(DECREMENTER, symbols)
     assert len(lines) == len(timertrace.probes(DECREMENTER, "")) + 1
+    assert len(timertrace.probes(replace(DECREMENTER, name="lapic-deadline"), symbols)) == len(lines) - 1
     assert "ticks=$arg1" in lines[2]
 
 

@@ -102,7 +102,7 @@ def programmings(
             continue
         elif event.name == "ticks" and 0 < until - now < device.max_ns * 0.99:
             found.append(Programming(event.fields["ticks"], (until - now) * rate))
-        elif event.name == "deadline" and anchor is not None:
+        elif _is_deadline(event) and anchor is not None:
             exact = (until - anchor.expires) * rate
             found.append(Programming(event.fields["cycles"] - anchor.cycles, exact))
     return [one for one in found if one.exact >= LEAST_TICKS]
@@ -114,13 +114,18 @@ def _ours(event: Event, expires: int) -> int | None:
     return until if 0 <= until - expires <= LEAST_SLACK_NS else None
 
 
+def _is_deadline(event: Event) -> bool:
+    """Whether it has the deadline of a coupled device: 0 is none; a kernel may return 1 for any."""
+    return event.name == "deadline" and event.fields["cycles"] > 1
+
+
 def find_anchor(events: Sequence[Event], expires: int) -> Anchor | None:
     """Return the last deadline of a short sleep; None where the device is not coupled."""
     until, found = None, None
     for event in events:
         if event.name == "program":
             until = _ours(event, expires)
-        elif until is not None and event.name == "deadline":
+        elif until is not None and _is_deadline(event):
             found = Anchor(until, event.fields["cycles"])
     return found
 

@@ -22,8 +22,10 @@ BUFFER_KB = 4096
 #: The interrupt of a CPU's own timer, by architecture; one of them is there.
 INTERRUPTS = ("powerpc/timer_interrupt_entry", "irq_vectors/local_timer_entry")
 EXPIRE = "timer/hrtimer_expire_entry"
-#: A function that takes the deadline as the counter will show it, for a device coupled to the clocksource.
-COUPLED = {"decrementer": "decrementer_set_next_coupled"}
+#: Devices whose ticks are those of the clocksource they may be coupled to, by kernel and series.
+MAY_BE_COUPLED = ("decrementer",)
+#: Returns the deadline of a coupled device as the counter will show it; what programs it may be inlined.
+DEADLINE = "ktime_expiry_to_cycles"
 EVENT = re.compile(
     r"^.*\[\d+\]\s+\S+\s+(?P<s>\d{1,12})\.(?P<us>\d{6}): (?P<name>\w+): (?P<text>.*)$",
     re.MULTILINE | re.ASCII,
@@ -77,9 +79,8 @@ def probes(device: Device, symbols: str) -> list[str]:
         f"r:{NAME}/now ktime_get now=$retval:s64",
         f"p:{NAME}/ticks {device.function} ticks=$arg1:u64",
     ]
-    coupled = COUPLED.get(device.name)
-    if coupled and re.search(rf" {coupled}$", symbols, re.MULTILINE):
-        wanted.append(f"p:{NAME}/deadline {coupled} cycles=$arg1:u64")
+    if device.name in MAY_BE_COUPLED and re.search(rf" {DEADLINE}$", symbols, re.MULTILINE):
+        wanted.append(f"r:{NAME}/deadline {DEADLINE} cycles=$retval:u64")
     return wanted
 
 
