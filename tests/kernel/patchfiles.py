@@ -54,6 +54,11 @@ class PatchFile:
         """The files that exist with the patch applied and differ because of it."""
         return touched_by(self.path.read_text())
 
+    @property
+    def created(self) -> list[str]:
+        """The files that do not exist without it."""
+        return re.findall(r"^--- /dev/null\n\+\+\+ b/(\S+)$", self.path.read_text(), re.MULTILINE)
+
 
 def touched_by(patch: str) -> list[str]:
     """The files that exist with a patch applied and differ because of it."""

@@ -64,6 +64,32 @@ def test_checkpatch_has_nothing_to_say(patch: PatchFile, shops: Shops) -> None:
     assert shops[patch.base].checkpatch(patch.path) == ""
 
 
+@per_base
+def test_somebody_maintains_the_files_that_are_added(base: str, shops: Shops) -> None:
+    shop = shops[base]
+    created = [file for patch in ALL if patch.base == base for file in patch.created]
+    with shop.at(len(shop.patches)):
+        assert created
+        assert shop.unmaintained(created) == []
+        assert shop.unmaintained(["new/file.c"]) == ["new/file.c"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file", "named"),
+    [
+        ("arch/powerpc/", "arch/powerpc/include/asm/new.h", True),
+        ("arch/powerpc/", "arch/x86/new.c", False),
+        ("drivers/*/power*/", "drivers/new/powerful/file.c", True),
+        ("kernel/time/combined_counter*", "kernel/time/combined_counter_test.c", True),
+        ("kernel/time*", "kernel/time/new.c", False),
+        ("*/", "kernel/new.c", False),
+        ("*", "new.c", False),
+    ],
+)
+def test_what_a_pattern_of_maintainers_names(pattern: str, file: str, named: bool) -> None:
+    assert workshop.covers(pattern, file) is named
+
+
 @per_patch
 def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile, shops: Shops) -> None:
     """Bisection may stop at any patch. W=1 and sparse may say what they said of the stock file, no more."""

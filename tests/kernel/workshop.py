@@ -3,10 +3,11 @@
 A file is compiled in the configuration of a lab kernel if that has it, else in one that has all drivers.
 """
 
+import fnmatch
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,9 +36,19 @@ SPARSE = Path(__file__).with_name("sparse-report.sh")
 CHECKPATCH = (
     *("perl", "scripts/checkpatch.pl", "--strict", "--no-tree", "--no-summary", "--quiet"),
     # The submitter adds the sign-off. The source comes as an archive without history, so no commit
-    # that a message refers to can be looked up.
-    *("--ignore", "MISSING_SIGN_OFF,UNKNOWN_COMMIT_ID"),
+    # that a message refers to can be looked up. For new files it asks whether somebody maintains them: see
+    # unmaintained().
+    *("--ignore", "MISSING_SIGN_OFF,UNKNOWN_COMMIT_ID,FILE_PATH_CHANGES"),
 )
+
+
+def covers(pattern: str, file: str) -> bool:
+    """Whether a pattern of MAINTAINERS, as its head explains them, names a file; those for everything do not."""
+    if pattern in ("*", "*/"):
+        return False
+    if pattern.endswith("/"):
+        return fnmatch.fnmatchcase(file, f"{pattern}*")
+    return fnmatch.fnmatchcase(file, pattern) and file.count("/") == pattern.count("/")
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,12 @@ class Workshop:
         """Run the tree's own checkpatch.pl; empty when it has nothing to say."""
         code, output = run([*CHECKPATCH, patch], self.tree)
         return output.strip() or (f"exit code {code}" if code else "")
+
+    def unmaintained(self, files: Iterable[str]) -> list[str]:
+        """Which of these files no section of the tree's MAINTAINERS names; the one of all the rest is none."""
+        lines = (self.tree / "MAINTAINERS").read_text().splitlines()
+        patterns = [line.partition("\t")[2].strip() for line in lines if line.startswith("F:\t")]
+        return [file for file in files if not any(covers(pattern, file) for pattern in patterns)]
 
     def stock(self) -> set[Finding]:
         """What is said about the stock files that the patches touch; compiled once, for all of them.
