@@ -43,7 +43,7 @@ CHECKPATCH = (
 
 
 def covers(pattern: str, file: str) -> bool:
-    """Whether a pattern of MAINTAINERS, as its head explains them, names a file; those for everything do not."""
+    """Whether a pattern of MAINTAINERS, as its head explains them, names a file; "*" does not."""
     if pattern in ("*", "*/"):
         return False
     if pattern.endswith("/"):
@@ -171,7 +171,7 @@ class Workshop:
         return output.strip() or (f"exit code {code}" if code else "")
 
     def unmaintained(self, files: Iterable[str]) -> list[str]:
-        """Which of these files no section of the tree's MAINTAINERS names; the one of all the rest is none."""
+        """Which of these files no section of MAINTAINERS names; the one of all the rest is none."""
         lines = (self.tree / "MAINTAINERS").read_text().splitlines()
         patterns = [line.partition("\t")[2].strip() for line in lines if line.startswith("F:\t")]
         return [file for file in files if not any(covers(pattern, file) for pattern in patterns)]
