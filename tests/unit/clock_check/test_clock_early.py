@@ -176,6 +176,10 @@ def test_deadlines_are_held_against_one_that_was_close() -> None:
     assert early.worst_ppm(found, DECREMENTER) == 0
     assert early.find_anchor(timertrace.read_events(TRACE), EXPIRES) is None
     assert early.find_anchor(events(NS, 0) + events(NS, 1), NS) is None
+    sleeps = iter([(NS, NS, []), (NS, NS, events(NS, 512_000_000)), (NS, NS, events(NS, 2))])
+    assert early.first_anchor(sleeps) == anchor
+    assert len(list(sleeps)) == 1
+    assert early.first_anchor([(NS, NS, [])]) is None
     assert early.programmings(events(11 * NS, 0), 11 * NS, 1.0, DECREMENTER, anchor) == []
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TextIO
 
@@ -37,8 +37,8 @@ LEAST_TICKS = 1000
 EARLY_PPM, EARLY_NS = 1000, 20_000
 #: Settling after the rate was changed: more than a second, in which NTP applies it.
 SETTLE_S = 1.5
-#: The first sleep at each rate, which the deadlines of coupled devices are held against.
-ANCHOR_NS = 10_000_000
+#: Sleeps that the deadlines of coupled devices are held against: their length, and how many at most.
+ANCHOR_NS, ANCHOR_TRIES = 10_000_000, 10
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,14 @@ def find_anchor(events: Sequence[Event], expires: int) -> Anchor | None:
         elif until is not None and _is_deadline(event):
             found = Anchor(until, event.fields["cycles"])
     return found
+
+
+def first_anchor(sleeps: Iterable[tuple[int, int, Sequence[Event]]]) -> Anchor | None:
+    """Return that of the first short sleep that has one; those are none for which another timer came first.
+
+    A sleep is when it expires, when it ended, and what was seen; no more are slept than it takes.
+    """
+    return next((anchor for expires, _, events in sleeps if (anchor := find_anchor(events, expires))), None)
 
 
 def worst_ppm(found: Sequence[Programming], device: Device) -> float | None:
@@ -228,8 +236,7 @@ class Check:
 
     def _at(self, ppm: float, sleeper: Sleeper, told: TextIO) -> list[Sleep]:
         self._steer(ppm)
-        expires, _, events = self._sleep(sleeper, ANCHOR_NS)
-        anchor = find_anchor(events, expires)
+        anchor = first_anchor(self._sleep(sleeper, ANCHOR_NS) for _ in range(ANCHOR_TRIES))
         done = []
         for seconds in self._plan.sleeps:
             expires, woke, events = self._sleep(sleeper, round(seconds * NSEC_PER_SEC))
