@@ -27,6 +27,8 @@ GUESTS = {
 """Clocksources, configuration topics, and KUnit suites of an architecture."""
 OURS = r"combined_counter|hpet|acpi_pm|pvclock|clockevents|cev_|timekeeping|decrementer"
 """Functions and files of the series, in a report of KCSAN."""
+CHECKING = ("Lock dependency validator", "kcsan: enabled early")
+"""What the kernel says when it does check itself."""
 LOAD = ("--threads", "8", "--seconds", "10", "--iterations", "3")
 CALLS = 100_000
 STEERED = ("--ppms=-500,500", "--sleeps", "0.01,0.1,1,4")
@@ -46,5 +48,6 @@ def test_clocks_with_lockdep_and_kcsan(proving: Proving, arch: str) -> None:
     none(
         clockcosts.order_problems(records, CALLS)
         + ktap.problems(log, suites)
+        + [f"the kernel does not say: {line}" for line in CHECKING if line not in log]
         + [f"the kernel says: {head}" for head in logs.problems_of(log, OURS)]
     )

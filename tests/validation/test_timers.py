@@ -19,6 +19,8 @@ from lpar_lab.paths import Paths
 
 pytestmark = pytest.mark.timeout(6 * 3600)
 SELFTESTS = "tools/testing/selftests"
+HEADERS = ("tools/include", "include/vdso")
+"""What the programs include of the rest of the tree, by base."""
 PROGRAMS = (
     *("posix_timers", "nanosleep", "inconsistency-check,-t,5", "raw_skew", "freq-step", "adjtick"),
     "leap-a-day,-i,1",
@@ -33,14 +35,15 @@ SILENCE_S = 1200.0
 def programs(base: str, architecture: arch.Arch, folder: Path) -> dict[str, bytes]:
     """Compile the selftests as the base has them, whatever the lab's tree is at right now."""
     (*_, newest) = source.cached(base, Paths.from_environment())
-    command = ["git", "-C", str(newest.tree), "archive", tree.BASE, SELFTESTS, "tools/include"]
+    command = ["git", "-C", str(newest.tree), "archive", tree.BASE, SELFTESTS, *HEADERS]
     archive = subprocess.run(command, check=True, capture_output=True).stdout
     subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
     here = folder / SELFTESTS / "timers"
     names = [words.partition(",")[0] for words in (*PROGRAMS, *ONCE)]
     compiler = f"{architecture.cross_prefix}gcc"
     for name in names:
-        words = [compiler, "-O2", "-w", "-static", "-pthread", f"{name}.c", "-o", name, "-lrt", "-lm"]
+        words = [compiler, "-O2", "-w", "-static", "-pthread", "-I", str(folder), "-I", str(here.parent)]
+        words += [f"{name}.c", "-o", name, "-lrt", "-lm"]
         subprocess.run(words, cwd=here, check=True, capture_output=True)
     return {name: (here / name).read_bytes() for name in names}
 
