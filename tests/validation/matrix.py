@@ -1,5 +1,6 @@
 """Compiling the files that the series touches, in configurations that take pieces of it away."""
 
+import itertools
 import os
 import re
 import shutil
@@ -23,6 +24,8 @@ from workshop import (
 
 from lpar_lab.kernel.config import parse
 
+STEP = re.compile(r"^  [A-Z]\w* .*$", re.MULTILINE)
+"""Where kbuild says what it does next. What that has to say follows, with make's --output-sync."""
 FOLDED = re.compile(r"0x[0-9a-f]+|\bline \d+")
 
 
@@ -128,10 +131,23 @@ class Compiled:
 
 
 def findings_of(output: str, tree: Path) -> frozenset[Finding]:
-    """The compiler's complaints, without what moves when a line is added above."""
+    """The compiler's complaints, without what moves when a line is added above.
+
+    Those about objects that the configuration does not have are none: nobody would compile them.
+    """
     return frozenset(
         Finding(os.path.relpath(match["file"], tree), FOLDED.sub("", match["text"]))
-        for match in FINDING.finditer(output)
+        for match in FINDING.finditer(_of_the_configuration(output))
+    )
+
+
+def _of_the_configuration(output: str) -> str:
+    """The output without the steps that compile what the configuration does not have."""
+    starts = [0, *(match.start() for match in STEP.finditer(output)), len(output)]
+    steps = [output[start:end] for start, end in itertools.pairwise(starts)]
+    marks = [COMPILES.match(step) for step in steps]
+    return "".join(
+        step for step, mark in zip(steps, marks, strict=True) if not mark or mark["mark"] == "listed"
     )
 
 
@@ -191,7 +207,7 @@ class Bench:
             (self.folder / name).unlink(missing_ok=True)
         self._must("prepare")
         targets = [target_of(self.configuration.kbuild, name) for name in objects]
-        _, output = self._make("-k", "W=1", MARK, *targets)
+        _, output = self._make("-k", "--output-sync", "W=1", MARK, *targets)
         marks = {os.path.normpath(match["object"]): match["mark"] for match in COMPILES.finditer(output)}
         listed = {name for name, mark in marks.items() if mark == "listed"}
         there = frozenset(name for name in listed if (self.folder / name).exists())
