@@ -38,9 +38,8 @@ def test_clock_early(
     script = ["early", f"--ppms={PPMS}", "--sleeps", sleeps, "--rounds", str(rounds)]
     found, programming = {}, {}
     for kernel in earlysleeps.KERNELS:
-        proving.order = replace(proving.order, variant=kernel)
         append = f"{QUIET} {words}".strip()
-        proving.order = replace(proving.order, cores=1)
+        proving.order = replace(proving.order, variant=kernel, cores=1)
         programming[kernel] = proving.alone("programming", append=append, icount=True)
         proving.order = replace(proving.order, cores=cores)
         found[kernel] = proving.alone(*script, files=files, append=append, silence=SILENCE_S)
