@@ -220,6 +220,33 @@ def test_tracing_that_is_not_possible_is_said(tmp_path: Path) -> None:
     assert trace.remove() == []
 
 
+class Tracefs(Sysfs):
+    """Makes the files of a trace instance with its folder, as the kernel does; no event is missing."""
+
+    def mkdir(self, name: str) -> None:
+        super().mkdir(name)
+        events = [f"events/{event}/enable" for event in (timertrace.EXPIRE, *timertrace.INTERRUPTS)]
+        files = ("tracing_on", "trace_clock", "buffer_size_kb", "tracing_cpumask", *events)
+        for file in (*files, f"events/{timertrace.DEVICE_INTERRUPT}/filter"):
+            path = self.path(f"{name}/{file}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+
+def test_of_the_interrupts_of_devices_only_timers_are_traced(tmp_path: Path) -> None:
+    fs = Tracefs(tmp_path)
+    fs.path(timertrace.INSTANCE).parent.mkdir(parents=True)
+    TimerTrace(fs, 1).start(DECREMENTER)
+    event = f"{timertrace.INSTANCE}/events/{timertrace.DEVICE_INTERRUPT}"
+    assert fs.read(f"{event}/filter") == 'name == "timer" || name ~ "hpet*"'
+    assert fs.read(f"{event}/enable") == "1"
+
+
+def test_an_interrupt_of_a_device_is_an_interrupt() -> None:
+    text = "  <idle>-0 [001] d.h.  10.999500: irq_handler_entry: irq=0 name=timer\n"
+    assert early.early_interrupts(timertrace.read_events(text), EXPIRES, NS) == (1, 1, 500.0)
+
+
 def test_what_is_left_of_a_trace_is_removed(tmp_path: Path) -> None:
     fs = host(tmp_path)
     instance = fs.path(timertrace.INSTANCE)

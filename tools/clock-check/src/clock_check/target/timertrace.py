@@ -19,8 +19,11 @@ INSTANCE = f"{TRACEFS}/instances/{NAME}"
 PROBES = f"{TRACEFS}/kprobe_events"
 TIMER_LIST = "/proc/timer_list"
 BUFFER_KB = 4096
-#: The interrupt of a CPU's own timer, by architecture; one of them is there.
-INTERRUPTS = ("powerpc/timer_interrupt_entry", "irq_vectors/local_timer_entry")
+#: Interrupts of a CPU's own timer: by architecture, and that of a device, told from others' by its name.
+DEVICE_INTERRUPT = "irq/irq_handler_entry"
+INTERRUPTS = ("powerpc/timer_interrupt_entry", "irq_vectors/local_timer_entry", DEVICE_INTERRUPT)
+#: What the kernel calls the interrupts of the HPET, replacing the PIT's or its own.
+OF_TIMERS = 'name == "timer" || name ~ "hpet*"'
 EXPIRE = "timer/hrtimer_expire_entry"
 #: Devices whose ticks are those of the clocksource they may be coupled to, by kernel and series.
 MAY_BE_COUPLED = ("decrementer",)
@@ -104,7 +107,10 @@ class TimerTrace:
                 ("tracing_cpumask", _mask(self._cpu)),
             ):
                 self._fs.write(f"{INSTANCE}/{name}", value)
-            self._enable((EXPIRE, *self._interrupts()))
+            interrupts = self._interrupts()
+            if DEVICE_INTERRUPT in interrupts:
+                self._fs.write(f"{INSTANCE}/events/{DEVICE_INTERRUPT}/filter", OF_TIMERS)
+            self._enable((EXPIRE, *interrupts))
         except OSError as error:
             raise ToolError(
                 f"cannot trace in {self._fs.path(INSTANCE)}: {error.strerror}",
