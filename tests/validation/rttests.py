@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lpar_lab import debian, rootfs
 from lpar_lab.arch import Arch
+from lpar_lab.paths import Paths
 
 PROGRAMS = ("hackbench", "cyclictest")
 LIBRARY = "libnuma.so.1"
@@ -16,20 +17,20 @@ PACKAGES = ("rt-tests", "libnuma1")
 def files(arch: Arch, folder: Path) -> dict[str, bytes]:
     """Fetch the packages for `arch` into an empty folder; return the files that a guest needs, by name.
 
-    Raises CalledProcessError when the archive cannot be read.
+    Raises CalledProcessError when the archive cannot be read, ToolError when there is no base disk to be had.
     """
     root = folder / "rt-tests.tar"
-    lines = debian.source_lines(rootfs.SUITES, debian.mirrors())
+    release = rootfs.build(arch, Paths.from_environment(), print).release
     words: list[str | Path] = [
         *("mmdebstrap", "--quiet", "--variant=extract", f"--architectures={arch.debian}"),
         *(f"--include={','.join(PACKAGES)}", f"--keyring={debian.KEYRING}"),
         # Nothing of it is run here, so no emulator of the architecture is needed.
         *("--skip=check/qemu", '--aptopt=APT::Sandbox::User "root"'),
-        *(rootfs.SUITE, root, "-"),
+        *(release, root, "-"),
     ]
     subprocess.run(
         words,
-        input="".join(line + "\n" for line in lines),
+        input="".join(line + "\n" for line in rootfs.source_lines(release)),
         text=True,
         check=True,
         env={**os.environ, "TMPDIR": str(folder)},

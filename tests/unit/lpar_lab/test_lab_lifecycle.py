@@ -34,7 +34,7 @@ KERNEL = Artifact(
     fragments=["base"],
     built="2026-01-01T00:00:00+00:00",
 )
-DISK = Disk("ppc64le", "0", Path("/cache/disk.img"))
+DISK = Disk("ppc64le", "trixie", "0", Path("/cache/disk.img"))
 Play = Callable[[str, str], None]
 
 
@@ -62,7 +62,7 @@ def disk(tmp_path: Path) -> Disk:
     core = tmp_path / "base/boot/grub/powerpc-ieee1275/core.elf"
     core.parent.mkdir(parents=True)
     core.write_bytes(b"core")
-    return Disk("ppc64le", "0", tmp_path / "base/disk.img")
+    return Disk("ppc64le", "trixie", "0", tmp_path / "base/disk.img")
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, ready: Ready | None) -> None:

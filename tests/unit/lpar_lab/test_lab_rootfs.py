@@ -6,6 +6,7 @@ import pytest
 
 from hotplug_timer.errors import ExitCode, ToolError
 from lpar_lab import arch, preflight, rootfs
+from lpar_lab.paths import Paths
 from lpar_lab.preflight import Need
 
 
@@ -27,10 +28,10 @@ def test_every_enabled_unit_of_ours_is_shipped() -> None:
 
 
 def test_cache_key_follows_what_is_laid_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {rootfs.cache_key(a) for a in arch.ARCHES.values()}
-    assert len(before) == 2
+    before = {rootfs.cache_key(a, release) for a in arch.ARCHES.values() for release in rootfs.RELEASES}
+    assert len(before) == 4
     monkeypatch.setattr(rootfs, "overlay_files", lambda: {"etc/motd": b"changed"})
-    assert rootfs.cache_key(arch.PPC64LE) not in before
+    assert rootfs.cache_key(arch.PPC64LE, rootfs.RELEASES[0]) not in before
 
 
 def test_powerpc_utils_only_where_they_exist() -> None:
@@ -86,6 +87,86 @@ def test_compiler_packages_follow_the_host(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_a_failed_installation_says_why(log: str, words: str) -> None:
-    error = rootfs._bootstrap_failure(arch.PPC64LE, log)
+    error = rootfs._bootstrap_failure(arch.PPC64LE, "trixie", log)
     assert words in str(error)
     assert error.code is ExitCode.ENVIRONMENT
+    assert not isinstance(error, rootfs.UnsettledMirrorError)
+
+
+UNSETTLED = """\
+I: running apt-get update...
+E: Failed to fetch Packages.xz  File has unexpected size (9515196 != 9516256). Mirror sync in progress?
+"""
+
+
+class Installing:
+    """Stands in for mmdebstrap; what it says is by release, and nothing of a release that installs."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said = said
+        self.tried: list[str] = []
+
+    def __call__(self, arch_: arch.Arch, release: str, _: object, work: Path, __: object) -> Path:
+        self.tried.append(release)
+        if release in self.said:
+            raise rootfs._bootstrap_failure(arch_, release, self.said[release])
+        return work
+
+
+def installing(monkeypatch: pytest.MonkeyPatch, **said: str) -> Installing:
+    """Have no disk built for real."""
+    monkeypatch.setattr(rootfs.preflight, "require", lambda *_: None)
+    monkeypatch.setattr(rootfs, "ensure_foreign_programs_run", lambda *_: None)
+    monkeypatch.setattr(rootfs.scratch, "need_space", lambda *_: None)
+    monkeypatch.setattr(rootfs, "_pack", lambda _, finished, __: (finished / "disk.img").touch())
+    installs = Installing(said)
+    monkeypatch.setattr(rootfs, "_bootstrap", installs)
+    return installs
+
+
+def test_a_mirror_between_two_states_has_an_earlier_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths, said = Paths(tmp_path, tmp_path, tmp_path), list[str]()
+    installs = installing(monkeypatch, trixie=UNSETTLED)
+    disk = rootfs.build(arch.PPC64LE, paths, said.append)
+    assert (disk.release, disk.image.exists()) == ("bookworm", True)
+    assert any("Mirror sync in progress" in line for line in said)
+    assert said[-1].endswith(
+        f"Debian bookworm, as trixie could not be had; to try again, remove {disk.image.parent}"
+    )
+    assert rootfs.build(arch.PPC64LE, paths, said.append) == disk
+    assert installs.tried == ["trixie", "bookworm"]
+
+
+def test_the_preferred_release_is_taken_where_both_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = Paths(tmp_path, tmp_path, tmp_path)
+    installs = installing(monkeypatch, trixie=UNSETTLED)
+    rootfs.build(arch.PPC64LE, paths, print)
+    installs.said.clear()
+    monkeypatch.setattr(rootfs, "find", lambda *_: None)
+    assert rootfs.build(arch.PPC64LE, paths, print).release == "trixie"
+    monkeypatch.undo()
+    found = rootfs.find(arch.PPC64LE, paths)
+    assert found
+    assert found.release == "trixie"
+
+
+@pytest.mark.parametrize(
+    ("said", "tried"),
+    [
+        ({"trixie": "E: Failed to fetch x\n"}, ["trixie"]),
+        ({"trixie": UNSETTLED, "bookworm": UNSETTLED}, ["trixie", "bookworm"]),
+    ],
+)
+def test_what_no_other_release_mends_is_an_error(
+    said: dict[str, str], tried: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installs = installing(monkeypatch, **said)
+    with pytest.raises(ToolError, match="E: Failed to fetch") as caught:
+        rootfs.build(arch.PPC64LE, Paths(tmp_path, tmp_path, tmp_path), print)
+    assert caught.value.code is ExitCode.ENVIRONMENT
+    assert installs.tried == tried
+    assert rootfs.find(arch.PPC64LE, Paths(tmp_path, tmp_path, tmp_path)) is None

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import tarfile
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -21,10 +22,12 @@ from .ui import Say, once_every
 
 RECIPE = 2
 """Raise it when build() changes what it makes from the same inputs."""
-SUITE = "trixie"
-SUITES = (Suite(debian.MAIN, SUITE),)
-"""The release with its point updates. A guest is thrown away and listens on the loopback only, so one
-consistent archive is worth more here than the latest fixes from a second one."""
+RELEASES = ("trixie", "bookworm")
+"""Debian releases with their point updates, the preferred one first; the other is for a mirror that is
+between two states of the first. A guest is thrown away and listens on the loopback only, so one consistent
+archive is worth more here than the latest fixes from a second one."""
+UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch")
+"""What apt says of a mirror whose files do not belong together."""
 SIZE = "2G"
 UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
 """Fixed, so that the same tree gives the same image."""
@@ -76,11 +79,16 @@ MASKED = (
 """Units a measuring guest does not need: they only cost boot time or disturb a timed run."""
 
 
+class UnsettledMirrorError(ToolError):
+    """The mirror is between two states of a release."""
+
+
 @dataclass(frozen=True)
 class Disk:
     """A finished base disk. `image` is a raw ext4 image; never open it for writing."""
 
     arch: str
+    release: str
     key: str
     image: Path
 
@@ -133,13 +141,18 @@ def overlay_tar(files: dict[str, bytes], symlinks: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def cache_key(arch: Arch) -> str:
+def source_lines(release: str) -> list[str]:
+    """Return the lines of a sources.list from which a disk of that release is made."""
+    return debian.source_lines([Suite(debian.MAIN, release)], debian.mirrors())
+
+
+def cache_key(arch: Arch, release: str) -> str:
     """Hash everything this project decides about the disk. Package versions are the archive's, not ours."""
     files = {path: hashlib.sha256(content).hexdigest() for path, content in overlay_files().items()}
     recipe = {
         "recipe": RECIPE,
         "arch": arch.debian,
-        "suites": [asdict(suite) for suite in SUITES],
+        "suites": [asdict(Suite(debian.MAIN, release))],
         "packages": packages(arch),
         "size": SIZE,
         "files": files,
@@ -185,10 +198,15 @@ def _enabled(handler: Path) -> bool:
 
 
 def find(arch: Arch, paths: Paths) -> Disk | None:
-    """Return the cached base disk for the present recipe, or None."""
-    key = cache_key(arch)
-    image = paths.rootfs / f"{arch.name}-{key[:16]}" / "disk.img"
-    return Disk(arch.name, key, image) if image.exists() else None
+    """Return the cached base disk for the present recipe, of the first release that has one, or None."""
+    disks = (_disk(arch, release, paths) for release in RELEASES)
+    return next((disk for disk in disks if disk.image.exists()), None)
+
+
+def _disk(arch: Arch, release: str, paths: Paths) -> Disk:
+    """Where the disk is, or will be."""
+    key = cache_key(arch, release)
+    return Disk(arch.name, release, key, paths.rootfs / f"{arch.name}-{key[:16]}" / "disk.img")
 
 
 def build(arch: Arch, paths: Paths, say: Say) -> Disk:
@@ -196,6 +214,16 @@ def build(arch: Arch, paths: Paths, say: Say) -> Disk:
 
     Raises ToolError (ENVIRONMENT): missing tools, no network, foreign programs do not run, disk full.
     """
+    disk = _cached_or_built(arch, paths, say)
+    if disk.release != RELEASES[0]:
+        say(
+            f"root file system for {arch.name}: Debian {disk.release}, as {RELEASES[0]} could not be had;"
+            f" to try again, remove {disk.image.parent}"
+        )
+    return disk
+
+
+def _cached_or_built(arch: Arch, paths: Paths, say: Say) -> Disk:
     cached = find(arch, paths)
     if cached:
         return cached
@@ -206,34 +234,36 @@ def build(arch: Arch, paths: Paths, say: Say) -> Disk:
         cached = find(arch, paths)
         if cached:
             return cached
-        with scratch.folder(paths.scratch, "rootfs") as work:
-            return _build(arch, paths, work, say)
+        for release in RELEASES[:-1]:
+            try:
+                return _build(_disk(arch, release, paths), arch, paths, say)
+            except UnsettledMirrorError as error:
+                say(f"{error.message}; taking an earlier release")
+        return _build(_disk(arch, RELEASES[-1], paths), arch, paths, say)
 
 
-def _build(arch: Arch, paths: Paths, work: Path, say: Say) -> Disk:
-    (work / "tmp").mkdir()
-    overlay = work / "overlay.tar"
-    overlay.write_bytes(overlay_tar(overlay_files(), links()))
+def _build(disk: Disk, arch: Arch, paths: Paths, say: Say) -> Disk:
+    with scratch.folder(paths.scratch, "rootfs") as work:
+        (work / "tmp").mkdir()
+        overlay = work / "overlay.tar"
+        overlay.write_bytes(overlay_tar(overlay_files(), links()))
+        say(f"root file system for {arch.name}: installing Debian {disk.release}")
+        root_tar = _bootstrap(arch, disk.release, overlay, work, say)
+        finished = work / "finished"
+        finished.mkdir()
+        say(f"root file system for {arch.name}: writing the disk image")
+        _pack(root_tar, finished, work)
+        (finished / "disk.json").write_text(
+            json.dumps({"arch": arch.name, "suite": disk.release, "key": disk.key}, indent=2) + "\n"
+        )
+        scratch.publish(finished, disk.image.parent)
+    return disk
+
+
+def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) -> Path:
+    """Install the packages and the overlay into a tar file below `work`."""
     root_tar = work / "root.tar"
-    say(f"root file system for {arch.name}: installing Debian {SUITE}")
-    _bootstrap(arch, overlay, root_tar, work, say)
-    finished = work / "finished"
-    finished.mkdir()
-    say(f"root file system for {arch.name}: writing the disk image")
-    _pack(root_tar, finished, work)
-    key = cache_key(arch)
-    (finished / "disk.json").write_text(
-        json.dumps({"arch": arch.name, "suite": SUITE, "key": key}, indent=2) + "\n"
-    )
-    target = paths.rootfs / f"{arch.name}-{key[:16]}"
-    scratch.publish(finished, target)
-    return Disk(arch.name, key, target / "disk.img")
-
-
-def _bootstrap(arch: Arch, overlay: Path, root_tar: Path, work: Path, say: Say) -> None:
-    """Install the packages and the overlay into a tar file."""
     log = work / "mmdebstrap.log"
-    lines = debian.source_lines(SUITES, debian.mirrors())
     slow = once_every(15, say)
     result = process.run(
         [
@@ -253,26 +283,29 @@ def _bootstrap(arch: Arch, overlay: Path, root_tar: Path, work: Path, say: Say) 
             '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*',
             '--customize-hook=: > "$1"/etc/machine-id',
             *(f"--customize-hook={hook}" for hook in grub.hooks(arch)),
-            SUITE,
+            release,
             root_tar,
             "-",
         ],
         log=log,
         env={**os.environ, "TMPDIR": str(work / "tmp")},
-        stdin="".join(line + "\n" for line in lines).encode(),
+        stdin="".join(line + "\n" for line in source_lines(release)).encode(),
         tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
     )
     if result.returncode != 0:
-        raise _bootstrap_failure(arch, _tail(log))
+        raise _bootstrap_failure(arch, release, _tail(log))
+    return root_tar
 
 
-def _bootstrap_failure(arch: Arch, text: str) -> ToolError:
-    """Tell a full disk from the rest, and name mmdebstrap's first error."""
-    what = f"mmdebstrap could not install Debian {SUITE} for {arch.debian}"
+def _bootstrap_failure(arch: Arch, release: str, text: str) -> ToolError:
+    """Tell a full disk and an unsettled mirror from the rest, and name mmdebstrap's first error."""
+    what = f"mmdebstrap could not install Debian {release} for {arch.debian}"
     if "No space left on device" in text:
         return ToolError(f"{what}: the disk is full", "free some space or move the cache with XDG_CACHE_HOME")
     errors = [line for line in text.splitlines() if line.startswith("E:")]
     why = errors[0] if errors else process.last_line(text)
+    if UNSETTLED.search(text):
+        return UnsettledMirrorError(f"{what}: {why}", "wait until the mirror has settled, then try again")
     return ToolError(f"{what}: {why}", "check the network, then try again", ExitCode.ENVIRONMENT)
 
 
