@@ -124,19 +124,19 @@ def installing(monkeypatch: pytest.MonkeyPatch, **said: str) -> Installing:
     return installs
 
 
-def test_a_mirror_between_two_states_has_an_earlier_release(
+def test_a_mirror_between_two_states_has_another_release(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths, said = Paths(tmp_path, tmp_path, tmp_path), list[str]()
     installs = installing(monkeypatch, trixie=UNSETTLED)
     disk = rootfs.build(arch.PPC64LE, paths, said.append)
-    assert (disk.release, disk.image.exists()) == ("bookworm", True)
+    assert (disk.release, disk.image.exists()) == ("forky", True)
     assert any("Mirror sync in progress" in line for line in said)
     assert said[-1].endswith(
-        f"Debian bookworm, as trixie could not be had; to try again, remove {disk.image.parent}"
+        f"Debian forky, as trixie could not be had; to try again, remove {disk.image.parent}"
     )
     assert rootfs.build(arch.PPC64LE, paths, said.append) == disk
-    assert installs.tried == ["trixie", "bookworm"]
+    assert installs.tried == ["trixie", "forky"]
 
 
 def test_the_preferred_release_is_taken_where_both_are_there(
@@ -158,7 +158,7 @@ def test_the_preferred_release_is_taken_where_both_are_there(
     ("said", "tried"),
     [
         ({"trixie": "E: Failed to fetch x\n"}, ["trixie"]),
-        ({"trixie": UNSETTLED, "bookworm": UNSETTLED}, ["trixie", "bookworm"]),
+        ({"trixie": UNSETTLED, "forky": UNSETTLED}, ["trixie", "forky"]),
     ],
 )
 def test_what_no_other_release_mends_is_an_error(

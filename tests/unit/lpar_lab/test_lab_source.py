@@ -9,6 +9,7 @@ from lpar_lab import debian
 from lpar_lab.debian import Package, Suite
 from lpar_lab.kernel import source
 from lpar_lab.paths import Paths
+from lpar_lab.process import Finished
 
 # What `apt-get indextargets` says on a machine with third-party archives and two Debian ones.
 TARGETS = """Packages\tGoogle\tcloud\thttps://packages.example.org/apt/
@@ -31,6 +32,16 @@ def test_source_lines_skip_archives_without_a_mirror() -> None:
     suites = [Suite(debian.MAIN, "trixie"), Suite(debian.SECURITY, "trixie-security")]
     lines = debian.source_lines(suites, {"Debian": "https://mirror.example.org/debian/"})
     assert lines == [f"deb [signed-by={debian.KEYRING}] https://mirror.example.org/debian/ trixie main"]
+
+
+@pytest.mark.parametrize(
+    ("said", "checks"), [("", True), ("check='true'\n", True), ("check='false'\n", False)]
+)
+def test_whether_a_mirror_may_be_old_is_up_to_the_machine(
+    said: str, checks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(debian.process, "run", lambda _: Finished(0, said))
+    assert debian.checks_age() is checks
 
 
 def test_apt_is_kept_away_from_the_machines_own_state(tmp_path: Path) -> None:

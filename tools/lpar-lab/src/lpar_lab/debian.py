@@ -1,6 +1,6 @@
 """The Debian archive, read through apt with private state.
 
-The machine's own apt set-up is only asked for its mirror.
+The machine's own apt set-up is only asked for its mirror, and whether that one may be old.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .ui import Say
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 MAIN = "Debian"
 SECURITY = "Debian-Security"
+CHECK_AGE = "Acquire::Check-Valid-Until"
 INDEX_TTL_S = 3600.0
 TARGET_FORMAT = "$(CREATED_BY)\t$(ORIGIN)\t$(LABEL)\t$(REPO_URI)"
 
@@ -74,6 +75,11 @@ def source_lines(suites: Iterable[Suite], known: dict[str, str]) -> list[str]:
         for suite in suites
         if suite.archive in known
     ]
+
+
+def checks_age() -> bool:
+    """Whether the machine's apt refuses a Release file past its date, which its administrator decides."""
+    return process.run(["apt-config", "shell", "check", f"{CHECK_AGE}/b"]).output.strip() != "check='false'"
 
 
 def first_failure(text: str) -> str:

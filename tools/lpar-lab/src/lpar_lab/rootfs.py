@@ -22,10 +22,10 @@ from .ui import Say, once_every
 
 RECIPE = 2
 """Raise it when build() changes what it makes from the same inputs."""
-RELEASES = ("trixie", "bookworm")
-"""Debian releases with their point updates, the preferred one first; the other is for a mirror that is
-between two states of the first. A guest is thrown away and listens on the loopback only, so one consistent
-archive is worth more here than the latest fixes from a second one."""
+RELEASES = ("trixie", "forky")
+"""Debian releases, the preferred one first; the other is for a mirror that is between two states of the
+first. Not an older one: there `ppc64_cpu` switches CPU by CPU. A guest is thrown away and listens on the
+loopback only, so one consistent archive is worth more here than the latest fixes from a second one."""
 UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch")
 """What apt says of a mirror whose files do not belong together."""
 SIZE = "2G"
@@ -238,7 +238,7 @@ def _cached_or_built(arch: Arch, paths: Paths, say: Say) -> Disk:
             try:
                 return _build(_disk(arch, release, paths), arch, paths, say)
             except UnsettledMirrorError as error:
-                say(f"{error.message}; taking an earlier release")
+                say(f"{error.message}; taking another release")
         return _build(_disk(arch, RELEASES[-1], paths), arch, paths, say)
 
 
@@ -276,6 +276,7 @@ def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) ->
             f"--keyring={debian.KEYRING}",
             '--aptopt=APT::Sandbox::User "root"',
             '--aptopt=Acquire::Retries "2"',
+            f'--aptopt={debian.CHECK_AGE} "{str(debian.checks_age()).lower()}"',
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
