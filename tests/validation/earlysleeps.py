@@ -81,7 +81,7 @@ class Run:
     sleeps: tuple[Sleep, ...]
     costs: tuple[Cost, ...]
     suspended: dict[str, bool | None]
-    """Whether a suspend to idle before the last round went well; None: not tried, or not to be had."""
+    """Whether a suspend before the last round went well; None: not tried, or not to be had."""
 
     def pairs(self) -> list[tuple[Sleep, Sleep]]:
         """The same sleeps in stock and patched, by length and rate."""
@@ -184,7 +184,7 @@ def problems(run: Run) -> list[str]:
         for _, after in pairs
         if abs(after.worst) > MOST_PPM
     ]
-    found += [f"{kernel}: did not suspend to idle" for kernel, well in run.suspended.items() if well is False]
+    found += [f"{kernel}: did not suspend" for kernel, well in run.suspended.items() if well is False]
     found += [
         f"{late.seconds:g} s: later than on stock where the clock is not steered (p {late.p_value:.2g})"
         for late in lateness(run)

@@ -81,7 +81,7 @@ def test_whether_it_suspended(facts: dict[str, bool], well: bool | None) -> None
 
 def test_a_suspend_that_failed_is_told() -> None:
     found = replace(run(-500, 0), suspended={STOCK: True, PATCHED: False})
-    assert earlysleeps.problems(found) == ["patched: did not suspend to idle"]
+    assert earlysleeps.problems(found) == ["patched: did not suspend"]
 
 
 def late(*us: float) -> Run:
