@@ -219,7 +219,7 @@ def _cost_problems(run: Run) -> list[str]:
 def table(runs: Sequence[Run]) -> str:
     """Three tables in Markdown: sleeps, how late they end, and what programming a timer takes."""
     head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
-    head += ["interrupts: stock", "patched", "early: stock", "patched", "late, median: stock", "patched"]
+    head += ["interrupts: stock", "patched", "some early: stock", "patched", "late, median: stock", "patched"]
     lines = heading(head)
     ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
     for run in ordered:
@@ -228,7 +228,7 @@ def table(runs: Sequence[Run]) -> str:
             cells += [str(len(before.off_ppm))]
             cells += [f"{sleep.worst:+.3g} ppm" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.interrupts):g}" for sleep in (before, after)]
-            cells += [f"{sum(sleep.early)} of {len(sleep.early)}" for sleep in (before, after)]
+            cells += [f"{sum(map(bool, sleep.early))} of {len(sleep.early)}" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.late_us):.0f} us" for sleep in (before, after)]
             lines.append(row(cells))
     head = ["base", "timer", "sleep", "late: stock, not steered (sleeps)", "patched, steered and not"]
