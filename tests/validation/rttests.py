@@ -5,7 +5,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from lpar_lab import debian, rootfs
+from lpar_lab import rootfs
 from lpar_lab.arch import Arch
 from lpar_lab.paths import Paths
 
@@ -22,15 +22,13 @@ def files(arch: Arch, folder: Path) -> dict[str, bytes]:
     root = folder / "rt-tests.tar"
     release = rootfs.build(arch, Paths.from_environment(), print).release
     words: list[str | Path] = [
-        *("mmdebstrap", "--quiet", "--variant=extract", f"--architectures={arch.debian}"),
-        *(f"--include={','.join(PACKAGES)}", f"--keyring={debian.KEYRING}"),
-        # Nothing of it is run here, so no emulator of the architecture is needed.
-        *("--skip=check/qemu", '--aptopt=APT::Sandbox::User "root"'),
+        *("mmdebstrap", "--quiet", "--variant=extract", f"--include={','.join(PACKAGES)}"),
+        *rootfs.archive_options(arch),
         *(release, root, "-"),
     ]
     subprocess.run(
         words,
-        input="".join(line + "\n" for line in rootfs.source_lines(release)),
+        input=rootfs.sources(release),
         text=True,
         check=True,
         env={**os.environ, "TMPDIR": str(folder)},

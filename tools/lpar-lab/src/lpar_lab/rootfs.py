@@ -141,9 +141,23 @@ def overlay_tar(files: dict[str, bytes], symlinks: dict[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def source_lines(release: str) -> list[str]:
-    """Return the lines of a sources.list from which a disk of that release is made."""
-    return debian.source_lines([Suite(debian.MAIN, release)], debian.mirrors())
+def sources(release: str) -> str:
+    """Return the sources.list from which a disk of that release is made, for mmdebstrap to read."""
+    lines = debian.source_lines([Suite(debian.MAIN, release)], debian.mirrors())
+    return "".join(line + "\n" for line in lines)
+
+
+def archive_options(arch: Arch) -> list[str]:
+    """Return the options with which mmdebstrap reads the archive as the machine's own apt does."""
+    return [
+        f"--architectures={arch.debian}",
+        f"--keyring={debian.KEYRING}",
+        # Whether its programs run here is checked where they have to, with what to do.
+        "--skip=check/qemu",
+        '--aptopt=APT::Sandbox::User "root"',
+        '--aptopt=Acquire::Retries "2"',
+        f'--aptopt={debian.CHECK_AGE} "{str(debian.checks_age()).lower()}"',
+    ]
 
 
 def cache_key(arch: Arch, release: str) -> str:
@@ -269,14 +283,8 @@ def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) ->
         [
             "mmdebstrap",
             "--variant=minbase",
-            # ensure_foreign_programs_run() has checked it, and says what to do.
-            "--skip=check/qemu",
-            f"--architectures={arch.debian}",
+            *archive_options(arch),
             f"--include={','.join(packages(arch))}",
-            f"--keyring={debian.KEYRING}",
-            '--aptopt=APT::Sandbox::User "root"',
-            '--aptopt=Acquire::Retries "2"',
-            f'--aptopt={debian.CHECK_AGE} "{str(debian.checks_age()).lower()}"',
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -290,7 +298,7 @@ def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) ->
         ],
         log=log,
         env={**os.environ, "TMPDIR": str(work / "tmp")},
-        stdin="".join(line + "\n" for line in source_lines(release)).encode(),
+        stdin=sources(release).encode(),
         tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
     )
     if result.returncode != 0:
