@@ -18,7 +18,7 @@ from patchfiles import touched_by
 
 from lpar_lab import lock, scratch
 from lpar_lab.arch import PPC64LE, X86_64, Arch
-from lpar_lab.kernel import build, series, source, tree
+from lpar_lab.kernel import build, config, series, source, tree
 from lpar_lab.kernel.series import Patch
 from lpar_lab.paths import Paths
 from lpar_lab.ui import Progress
@@ -200,6 +200,7 @@ class Workshop:
             Path(__file__),
             SPARSE,
             Path(build.__file__),
+            Path(config.__file__),
             *sorted(self.paths.patches.glob("configs/*")),
         ]
         key = findings.key(state, files, TOOLS, recipes)
@@ -294,8 +295,8 @@ class Workshop:
         job = build.plan(configuration.arch, self.source, series.STOCK, [], self.paths)
         kbuild = build.Kbuild(job, replace(self.paths, cache=self.folder), os.cpu_count() or 1)
         kbuild.configure()
-        with kbuild.config.open("a") as config:
-            config.write(NO_WERROR)
+        with kbuild.config.open("a") as stream:
+            stream.write(NO_WERROR)
         code, output = self._make(configuration.arch, kbuild.objects, ["olddefconfig"])
         self._must(code == 0, configuration, "configuring", output)
         return kbuild.objects
