@@ -27,6 +27,9 @@ OVERCOMMITTED_GAIN = 3.0
 WORST_WITHOUT = 1.1
 """HPET with as many vCPUs as host CPUs: so many times what it took before, at the most."""
 
+KNOWN_TO_PPM = 100.0
+"""A rate that is known less well says too little of a clock that is to keep within 500."""
+
 
 @dataclass(frozen=True)
 class Cost:
@@ -121,6 +124,32 @@ def order_problems(records: Iterable[Record], calls: int) -> list[str]:
         if not result["crossed"]:
             found.append(f"{name}: no call came after another CPU's")
     return found if orders else ["no order was checked"]
+
+
+def drift_problems(records: Iterable[Record], references: Sequence[str], cpus: int) -> list[str]:
+    """Whether each clocksource was held against all references, on all CPUs, and kept their pace."""
+    found = []
+    drifts = of_kind(records, "drift")
+    watched = {(record["clocksource"], record["reference"]) for record in drifts}
+    wanted = [(name, reference) for name in CLOCKSOURCES for reference in references]
+    found += [
+        f"{name} was not held against {reference}"
+        for name, reference in wanted
+        if (name, reference) not in watched
+    ]
+    for record in drifts:
+        what = f"{record['clocksource']} against {record['reference']}"
+        if record["wrong"]:
+            found.append(f"{what}: {record['wrong']}")
+        seen = record["result"]["cpus"] if record["result"] else []
+        if len(seen) != cpus:
+            found.append(f"{what}: looked at {len(seen)} CPUs, not {cpus}")
+        found += [
+            f"{what}: CPU {cpu['cpu']} is known to {cpu['uncertainty_ppm']:.3g} ppm only"
+            for cpu in seen
+            if cpu["uncertainty_ppm"] > KNOWN_TO_PPM
+        ]
+    return found
 
 
 def table(runs: Sequence[Run]) -> str:

@@ -1,4 +1,4 @@
-"""What reading the clock costs on this kernel, and whether it ever goes backwards, as clock-check finds."""
+"""What reading the clock costs on this kernel, and whether it goes back or drifts, as clock-check finds."""
 
 from __future__ import annotations
 
@@ -62,14 +62,32 @@ def order(clocksource: str, calls: int) -> None:
         record("order", clocksource=clocksource, wrong=code == WRONG, result=line["order"])
 
 
+def drift(clocksource: str, reference: str, seconds: float) -> None:
+    """Record how far the clock departed from another one, on each CPU."""
+    words = ["--clocksource", clocksource, "--reference", reference, "--seconds", str(seconds)]
+    code = clock_check("drift", *words)
+    if code not in (0, WRONG):
+        raise SystemExit(f"clock-check drift ended with {code}")
+    for line in results():
+        record(
+            "drift",
+            clocksource=clocksource,
+            reference=reference,
+            wrong=line["error"],
+            result=line["drift"],
+        )
+
+
 def main() -> None:
-    """Scale, then order, for each clocksource."""
+    """Scale, then order, then drift, for each clocksource."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--clocksources", nargs="+", required=True)
     parser.add_argument("--threads", nargs="+", default=[])
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--calls", type=int, default=0)
+    parser.add_argument("--references", nargs="+", default=[])
+    parser.add_argument("--watch", type=float, default=60.0)
     options = parser.parse_args()
     record("machine", **machine.settings(), present=machine.present())
     for clocksource in options.clocksources:
@@ -77,6 +95,8 @@ def main() -> None:
             scale(clocksource, options.threads, options.seconds, options.iterations)
         if options.calls:
             order(clocksource, options.calls)
+        for reference in options.references:
+            drift(clocksource, reference, options.watch)
     record("end", online=machine.online(), clocksource=machine.clocksource())
 
 

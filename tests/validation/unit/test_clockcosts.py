@@ -90,6 +90,40 @@ def test_no_check_is_no_proof() -> None:
     assert clockcosts.order_problems(broken, CALLS) == [f"{HPET}: 0 calls, not {CALLS}"]
 
 
+REFERENCES = ("raw", "/dev/rtc0")
+
+
+def drifts(cpus: int = 2, **changes: Any) -> list[dict[str, Any]]:
+    """The records of clocks that keep their pace, the first of them but for some changes."""
+    seen = [{"cpu": cpu, "rate_ppm": 0.1, "uncertainty_ppm": 20.0} for cpu in range(cpus)]
+    records: list[dict[str, Any]] = [
+        {"kind": "drift", "clocksource": name, "reference": clock, "wrong": None, "result": {"cpus": seen}}
+        for name in clockcosts.CLOCKSOURCES
+        for clock in REFERENCES
+    ]
+    return [records[0] | changes, *records[1:]]
+
+
+def test_clocks_that_keep_their_pace() -> None:
+    assert clockcosts.drift_problems(drifts(), REFERENCES, 2) == []
+
+
+@pytest.mark.parametrize(
+    ("records", "problem"),
+    [
+        (drifts(wrong="1 jumps against raw on CPU 0"), "hpet against raw: 1 jumps against raw on CPU 0"),
+        (drifts(result=None), "hpet against raw: looked at 0 CPUs, not 2"),
+        (drifts()[1:], "hpet was not held against raw"),
+        (
+            drifts(result={"cpus": [{"cpu": cpu, "uncertainty_ppm": 90.0 + 20 * cpu} for cpu in (0, 1)]}),
+            "hpet against raw: CPU 1 is known to 110 ppm only",
+        ),
+    ],
+)
+def test_a_clock_that_drifts_or_was_not_watched(records: list[dict[str, Any]], problem: str) -> None:
+    assert clockcosts.drift_problems(records, REFERENCES, 2) == [problem]
+
+
 KTAP = """\
 [    1.000000]     # Subtest: pvclock
 [    1.100000]     ok 1 alone
