@@ -13,20 +13,24 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from labtools import Lab
 
 from lpar_lab import arch, rootfs
-from lpar_lab.guest import lifecycle, qemu, seed, ssh
+from lpar_lab.guest import lifecycle, qemu, seed, sockets, ssh
 from lpar_lab.paths import Paths
 
 ARCHIVE = "validation.pyz"
 FOLDER = "/run"
 """Where the guest finds its files."""
 ENDED = "the script ended with "
+ASLEEP = "asleep until a key is pressed"
+"""guest/early.py says so before it suspends."""
+KEYS_EVERY_S = 3.0
+"""One that comes before the guest sleeps is lost."""
 PER_CPU_MB = 10
 """Half of it is for tracing: its buffers, and a profile of all functions on each CPU. With half as much, a
 guest of 512 CPUs had no memory left when it counted."""
@@ -58,14 +62,36 @@ def memory(cpus: int, extra: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Guest:
-    """The emulator, and a process that writes what the guest's console gets, and ends with the emulator."""
+    """The emulator, and a process that writes what the guest's console gets, and ends with the emulator.
+
+    `folder` has the emulator's sockets.
+    """
 
     emulator: subprocess.Popen[bytes]
     output: subprocess.Popen[str]
+    folder: Path
 
     def aborted(self) -> bool:
         """Whether the emulator gave up by itself, as it may at boot with several vCPUs (docs/lpar-lab.md)."""
         return self.emulator.poll() == -signal.SIGABRT
+
+    @contextmanager
+    def keys_pressed(self) -> Iterator[None]:
+        """Press a key on its console every few seconds meanwhile, as long as there is an emulator."""
+        enough = threading.Event()
+
+        def press() -> None:
+            with suppress(OSError), sockets.connected(self.folder, qemu.CONSOLE_SOCKET, KEYS_EVERY_S) as link:
+                while not enough.wait(KEYS_EVERY_S):
+                    link.sendall(b"\n")
+
+        presser = threading.Thread(target=press)
+        presser.start()
+        try:
+            yield
+        finally:
+            enough.set()
+            presser.join()
 
 
 @contextmanager
@@ -130,7 +156,7 @@ def machine(
         # Somebody has to ask how it ended, or it seems to run for ever.
         threading.Thread(target=emulator.wait, daemon=True).start()
         try:
-            yield Guest(emulator, output)
+            yield Guest(emulator, output, folder)
         finally:
             emulator.kill()
             output.kill()

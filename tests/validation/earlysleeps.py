@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mdtable import heading, row, slower
-from verdicts import Record, of_kind, the
+from verdicts import Record, of_kind
 
 from hotplug_timer.analysis import stats
 
@@ -28,6 +28,8 @@ EXACT = ("decrementer", "hpet")
 """Devices whose rate is known. That of the APIC's timer is measured at boot, and 50 ppm wrong or more."""
 COUPLED = {("7.2", "decrementer")}
 """Bases and devices that the series couples to the clocksource."""
+SUSPENDS = {"x86_64": ("deep", "s2idle")}
+"""How deep guests of an architecture can be suspended: to memory, and to idle."""
 PROGRAM = "clockevents_program_event"
 NOTHING = "arch_cpu_idle_exit"
 """An empty function: what it seems to take is what the profile takes, of any function."""
@@ -80,8 +82,8 @@ class Run:
     releases: dict[str, str]
     sleeps: tuple[Sleep, ...]
     costs: tuple[Cost, ...]
-    suspended: dict[str, bool | None]
-    """Whether a suspend before the last round went well; None: not tried, or not to be had."""
+    suspended: dict[str, dict[str, bool]]
+    """By kernel and depth, whether a suspend before one of the last rounds went well; none: not to be had."""
 
     def pairs(self) -> list[tuple[Sleep, Sleep]]:
         """The same sleeps in stock and patched, by length and rate."""
@@ -164,10 +166,10 @@ def costs(kernel: str, records: Iterable[Record]) -> list[Cost]:
     ]
 
 
-def suspended(records: Iterable[Record]) -> bool | None:
-    """Whether the suspend of a run went well; None when the guest has no such thing."""
-    record = the(records, "suspend")
-    return bool(record["went_well"]) if record["possible"] else None
+def suspended(records: Iterable[Record]) -> dict[str, bool]:
+    """Whether each suspend of a run went well, by depth; without those the guest does not have."""
+    found = of_kind(records, "suspend")
+    return {record["depth"]: bool(record["went_well"]) for record in found if record["possible"]}
 
 
 def problems(run: Run) -> list[str]:
@@ -184,7 +186,12 @@ def problems(run: Run) -> list[str]:
         for _, after in pairs
         if abs(after.worst) > MOST_PPM
     ]
-    found += [f"{kernel}: did not suspend" for kernel, well in run.suspended.items() if well is False]
+    found += [
+        f"{kernel}: did not suspend ({depth})"
+        for kernel, depths in run.suspended.items()
+        for depth in SUSPENDS.get(run.arch, ())
+        if not depths.get(depth)
+    ]
     found += [
         f"{late.seconds:g} s: later than on stock where the clock is not steered (p {late.p_value:.2g})"
         for late in lateness(run)

@@ -89,9 +89,22 @@ def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
             yield line
 
 
+def is_record(line: str) -> bool:
+    """Whether a line of a script's is one."""
+    return line.startswith('{"kind": ')
+
+
 def read_records(lines: list[str]) -> list[dict[str, Any]]:
     """The records among the lines of a script."""
-    return [json.loads(line) for line in lines if line.startswith('{"kind": ')]
+    return [json.loads(line) for line in lines if is_record(line)]
+
+
+def until_record(lines: Iterator[str]) -> Iterator[str]:
+    """The lines up to the next record, which is the last of them."""
+    for line in lines:
+        yield line
+        if is_record(line):
+            return
 
 
 class Proving:
@@ -188,19 +201,23 @@ class Proving:
                 one_thread=one_thread,
                 icount=icount,
             ) as guest:
-                lines = list(self._until_ended(guest.output, silence))
+                lines = list(self._until_ended(guest, silence))
                 if read_records(lines) or not guest.aborted():
                     break
                 self.say("  QEMU has aborted before the guest said anything; once more")
         assert lines and lines[-1] == f"{bare.ENDED}0", "\n".join(["the console ends with:", *lines[-40:]])
         return read_records(lines)
 
-    def _until_ended(self, output: subprocess.Popen[str], silence: float) -> Iterator[str]:
-        """What a bare guest's console gets, up to the end of its script."""
-        for line in self._heard("console", output, silence):
+    def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
+        """What a bare guest's console gets, up to the end of its script; woken where it asks for that."""
+        lines = self._heard("console", guest.output, silence)
+        for line in lines:
             yield line
             if line.startswith(bare.ENDED):
                 return
+            if line.startswith(bare.ASLEEP):
+                with guest.keys_pressed():
+                    yield from until_record(lines)
 
     def _kernel(self) -> Path:
         """Build the kernel that was ordered, or find it; its artifact.json."""

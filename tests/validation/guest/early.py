@@ -1,6 +1,6 @@
 """What timers are programmed to while the clock is steered, as clock-check finds.
 
-The last round comes after a suspend, where the guest has an alarm that ends it.
+The last rounds come after a suspend, where the guest has something that ends it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -20,8 +21,17 @@ POWER_STATE = Path("/sys/power/state")
 DEPTH = Path("/sys/power/mem_sleep")
 SUSPENDED = Path("/sys/power/suspend_stats/success")
 """How often it went well."""
-WAKE_UP = Path("/sys/class/rtc/rtc0/wakealarm")
-ASLEEP_S = 3
+ALARM = Path("/sys/class/rtc/rtc0/wakealarm")
+ALARM_S = 3
+KEYS = Path("/sys/class/tty/ttyS0/power/wakeup")
+DEPTHS = {"deep": ALARM, "s2idle": KEYS}
+"""How deep to sleep, the last round after the last of them, and what is to wake.
+
+The alarm of QEMU's clock wakes a machine that sleeps, but not Linux, which only does nothing: it arms no
+interrupt for an alarm. It does for a key that somebody presses on the console.
+"""
+ASLEEP = "asleep until a key is pressed"
+"""Tells the host to press keys until there is a record."""
 STATISTICS = Path("/proc/sys/vm/stat_interval")
 RARELY_S = 3600
 """Each second, as they are otherwise, they have a timer programmed anew before it can be off by much."""
@@ -41,20 +51,31 @@ def early(ppms: str, sleeps: str, cpu: int) -> None:
         record("sleep", **sleep)
 
 
-def suspend() -> None:
-    """Suspend to memory until an alarm; record whether it went well, or that the guest has no such thing.
-
-    Not to idle: what QEMU's alarm ends is the sleep of the machine; Linux does not wake for it.
-    """
-    if not (DEPTH.exists() and "deep" in read(DEPTH) and WAKE_UP.exists()):
-        record("suspend", possible=False)
+def suspend(depth: str) -> None:
+    """Suspend until something wakes; record whether it went well, or that the guest has no such thing."""
+    waker = DEPTHS[depth]
+    if not (DEPTH.exists() and depth in read(DEPTH) and waker.exists()):
+        record("suspend", depth=depth, possible=False)
         return
     before = int(read(SUSPENDED))
     begin = time.clock_gettime(time.CLOCK_BOOTTIME)
-    error = write(WAKE_UP, f"+{ASLEEP_S}") or write(DEPTH, "deep") or write(POWER_STATE, "mem")
+    if waker == KEYS:
+        be_quiet()
+        error = write(KEYS, "enabled")
+        say(ASLEEP)
+    else:
+        error = write(ALARM, f"+{ALARM_S}")
+    error = error or write(DEPTH, depth) or write(POWER_STATE, "mem")
     seconds = time.clock_gettime(time.CLOCK_BOOTTIME) - begin
     went_well = not error and int(read(SUSPENDED)) == before + 1
-    record("suspend", possible=True, error=error, went_well=went_well, seconds=round(seconds, 3))
+    record("suspend", depth=depth, possible=True, error=error, went_well=went_well, seconds=round(seconds, 3))
+
+
+def be_quiet() -> None:
+    """Have the console show no keys, which could come into a record."""
+    settings = termios.tcgetattr(sys.stdin)
+    settings[3] &= ~termios.ECHO
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, settings)
 
 
 def main() -> None:
@@ -68,9 +89,10 @@ def main() -> None:
     mount_tracing()
     write(STATISTICS, RARELY_S)
     cpu = machine.online()[-1]
+    depths = list(DEPTHS)
     for number in range(options.rounds):
-        if number == options.rounds - 1:
-            suspend()
+        while len(depths) >= options.rounds - number:
+            suspend(depths.pop(0))
         say(f"round {number + 1} of {options.rounds}")
         early(options.ppms, options.sleeps, cpu)
     record("end", online=machine.online(), clocksource=machine.clocksource())

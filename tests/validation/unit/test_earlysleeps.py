@@ -29,7 +29,7 @@ def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
     stock = earlysleeps.sleeps(STOCK, records(before, **changes))
     patched = earlysleeps.sleeps(PATCHED, records(after, early=early, **changes))
     costs = (*empty(), Cost(STOCK, "f", 10, 3000), Cost(PATCHED, "f", 10, 2500), Cost(PATCHED, "g", 1, 1))
-    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, {STOCK: None})
+    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, {STOCK: {}, PATCHED: {}})
 
 
 def early_on_both() -> Run:
@@ -73,15 +73,25 @@ def test_what_is_wrong_is_told(found: Run, problem: str) -> None:
 
 @pytest.mark.parametrize(
     ("facts", "well"),
-    [({"possible": False}, None), ({"possible": True, "went_well": True}, True)],
+    [({"possible": False}, {}), ({"possible": True, "went_well": True}, {"deep": True})],
 )
-def test_whether_it_suspended(facts: dict[str, bool], well: bool | None) -> None:
-    assert earlysleeps.suspended([{"kind": "suspend", **facts}]) is well
+def test_whether_it_suspended(facts: dict[str, bool], well: dict[str, bool]) -> None:
+    assert earlysleeps.suspended([{"kind": "suspend", "depth": "deep", **facts}]) == well
 
 
 def test_a_suspend_that_failed_is_told() -> None:
-    found = replace(run(-500, 0), suspended={STOCK: True, PATCHED: False})
-    assert earlysleeps.problems(found) == ["patched: did not suspend"]
+    depths = {STOCK: {"deep": True, "s2idle": True}, PATCHED: {"deep": True, "s2idle": False}}
+    found = replace(run(-500, 0), arch="x86_64", suspended=depths)
+    assert earlysleeps.problems(found) == ["patched: did not suspend (s2idle)"]
+
+
+def test_a_suspend_that_was_not_tried_where_it_can_be_had_is_told() -> None:
+    found = replace(run(-500, 0), arch="x86_64", suspended={STOCK: {"deep": True}, PATCHED: {}})
+    assert earlysleeps.problems(found) == [
+        "stock: did not suspend (s2idle)",
+        "patched: did not suspend (deep)",
+        "patched: did not suspend (s2idle)",
+    ]
 
 
 def late(*us: float) -> Run:

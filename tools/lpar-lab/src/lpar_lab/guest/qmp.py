@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 from pathlib import Path
 from typing import Any
 
+from . import sockets
 from .qemu import QMP_SOCKET
 
 
@@ -20,27 +19,13 @@ def execute(folder: Path, command: str, timeout: float = 3.0) -> dict[str, Any]:
 
     Raises QmpError when the socket is gone, silent for `timeout` seconds, or answers with an error.
     """
-    # A path through /proc/self/fd stays short, however deep the state folder is.
-    fd = _open_folder(folder)
     try:
-        with socket.socket(socket.AF_UNIX) as link:
-            link.settimeout(timeout)
-            link.connect(f"/proc/self/fd/{fd}/{QMP_SOCKET}")
-            with link.makefile("rwb") as stream:
-                stream.readline()  # the greeting
-                _ask(stream, "qmp_capabilities")
-                return _ask(stream, command)
+        with sockets.connected(folder, QMP_SOCKET, timeout) as link, link.makefile("rwb") as stream:
+            stream.readline()  # the greeting
+            _ask(stream, "qmp_capabilities")
+            return _ask(stream, command)
     except (OSError, ValueError) as error:
         raise QmpError(f"{command}: {error}") from error
-    finally:
-        os.close(fd)
-
-
-def _open_folder(folder: Path) -> int:
-    try:
-        return os.open(folder, os.O_PATH | os.O_DIRECTORY)
-    except OSError as error:
-        raise QmpError(str(error)) from error
 
 
 def _ask(stream: Any, command: str) -> dict[str, Any]:
