@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import statistics
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 
 import machine
+import programs
 from machine import record, say
 
-FOLDER = Path("/run")
-"""The host has put the programs here, and the libraries that they need."""
 HACKBENCH = ("hackbench", "--groups", "1", "--loops", "200")
 CYCLICTEST = ("cyclictest", "--verbose", "--threads=1", "--priority=80", "--interval=1000", "--loops=1000")
 TIME = re.compile(r"^Time: ([\d.]+)$", re.MULTILINE)
@@ -24,16 +20,7 @@ SAMPLE = re.compile(r"^\s*0:\s*\d+:\s*(\d+)$", re.MULTILINE)
 
 def output(command: Sequence[str]) -> str:
     """Run a program of the host's and return what it prints."""
-    (FOLDER / command[0]).chmod(0o755)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(FOLDER)}
-    done = subprocess.run(
-        [str(FOLDER / command[0]), *command[1:]],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    done = programs.run(command)
     if done.returncode:
         raise SystemExit(f"{command[0]} ended with {done.returncode}: {done.stdout[-600:]}")
     return done.stdout

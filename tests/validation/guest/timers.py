@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 import machine
+import programs
 from machine import record, say, write
 
-FOLDER = Path("/run")
-"""The host has put the programs here."""
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 TIMEOUT_S = 900.0
 FAILED = re.compile(r"^\s*not ok \d+ (?:- )?(.*?)(?: #.*)?$", re.MULTILINE)
@@ -24,15 +23,7 @@ def run(words: list[str]) -> dict[str, object]:
     """Run a program; its exit code (None: took too long) and which of its parts failed, without figures."""
     begin = time.monotonic()
     try:
-        done = subprocess.run(
-            [str(FOLDER / words[0]), *words[1:]],
-            cwd=FOLDER,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = programs.run(words, TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
         return {"code": None, "failed": [], "seconds": TIMEOUT_S, "tail": str(error.stdout or "")[-600:]}
     failed = [NUMBERS.sub("N", part) for part in FAILED.findall(done.stdout)]
@@ -52,11 +43,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     record("machine", **machine.settings(), present=machine.present())
-    programs = [words.split(",") for words in options.programs]
-    runs = [(name, words) for name in options.clocksources for words in programs]
+    each = [words.split(",") for words in options.programs]
+    runs = [(name, words) for name in options.clocksources for words in each]
     runs += [("any", words.split(",")) for words in options.once]
-    for words in (words for _, words in runs):
-        (FOLDER / words[0]).chmod(0o755)
     for name, words in runs:
         if name != "any" and write(CLOCKSOURCE, name):
             raise SystemExit(f"cannot switch to clocksource {name}")

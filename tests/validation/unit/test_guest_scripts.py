@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import bare
 import pytest
 
 GUEST = Path(__file__).resolve().parents[1] / "guest"
@@ -60,3 +61,7 @@ def test_pieces_of_chunks_are_added_up() -> None:
     each = zip(names, (2e-6, 4e-6, 6e-6, 8e-6, 12e-6, 12e-6), strict=True)
     assert machine.pieces_in(text) == pytest.approx(dict(each))
     assert machine.pieces_in("# tracer: nop\n") == {}
+
+
+def test_the_host_understands_when_it_has_to_press_a_key() -> None:
+    assert f'ASLEEP = "{bare.ASLEEP}"\n' in (GUEST / "early.py").read_text()
