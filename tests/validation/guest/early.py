@@ -1,6 +1,6 @@
 """What timers are programmed to while the clock is steered, as clock-check finds.
 
-The last rounds come after a suspend, where the guest has something that ends it.
+The last rounds come after a suspend each, if asked for and where the guest has something that ends it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ALARM = Path("/sys/class/rtc/rtc0/wakealarm")
 ALARM_S = 3
 KEYS = Path("/sys/class/tty/ttyS0/power/wakeup")
 DEPTHS = {"deep": ALARM, "s2idle": KEYS}
-"""How deep to sleep, the last round after the last of them, and what is to wake.
+"""How deep a machine can sleep, and what is to wake it.
 
 The alarm of QEMU's clock wakes a machine that sleeps, but not Linux, which only does nothing: it arms no
 interrupt for an alarm. It does for a key that somebody presses on the console.
@@ -84,12 +84,13 @@ def main() -> None:
     parser.add_argument("--ppms", required=True)
     parser.add_argument("--sleeps", required=True)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--suspends", nargs="*", choices=DEPTHS, default=[], help="the last one last")
     options = parser.parse_args()
     record("machine", **machine.settings(), present=machine.present())
     mount_tracing()
     write(STATISTICS, RARELY_S)
     cpu = machine.online()[-1]
-    depths = list(DEPTHS)
+    depths = options.suspends
     for number in range(options.rounds):
         while len(depths) >= options.rounds - number:
             suspend(depths.pop(0))
