@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mdtable import heading, row, slower
@@ -30,6 +30,9 @@ COUPLED = {("7.2", "decrementer")}
 """Bases and devices that the series couples to the clocksource."""
 SUSPENDS = {"x86_64": ("deep", "s2idle")}
 """How deep guests of an architecture can be suspended: to memory, and to idle."""
+ALIKE_PPM = 250.0
+"""How much the timer's rate may differ between both guests, who measure it at boot: half of what is steered.
+With more, when interrupts come says nothing of the kernels."""
 PROGRAM = "clockevents_program_event"
 NOTHING = "arch_cpu_idle_exit"
 """An empty function: what it seems to take is what the profile takes, of any function."""
@@ -84,6 +87,8 @@ class Run:
     costs: tuple[Cost, ...]
     suspended: dict[str, dict[str, bool]]
     """By kernel and depth, whether a suspend before one of the last rounds went well; none: not to be had."""
+    rates: dict[str, float] = field(default_factory=dict)
+    """By kernel, ticks of the timer in a nanosecond, as the guest has them; empty in older runs."""
 
     def pairs(self) -> list[tuple[Sleep, Sleep]]:
         """The same sleeps in stock and patched, by length and rate."""
@@ -172,6 +177,17 @@ def suspended(records: Iterable[Record]) -> dict[str, bool]:
     return {record["depth"]: bool(record["went_well"]) for record in found if record["possible"]}
 
 
+def rate(records: Iterable[Record]) -> float:
+    """Ticks of the timer in a nanosecond, as a guest has them from its boot on."""
+    return float(of_kind(records, "device")[0]["rate"])
+
+
+def apart_ppm(run: Run) -> float:
+    """How much the timer's rate differs between both guests."""
+    rates = run.rates.values()
+    return 1e6 * (max(rates) / min(rates) - 1) if rates else 0.0
+
+
 def problems(run: Run) -> list[str]:
     """Which targets were missed, and whether the measurement could have told."""
     found = []
@@ -192,12 +208,22 @@ def problems(run: Run) -> list[str]:
         for depth in SUSPENDS.get(run.arch, ())
         if not depths.get(depth)
     ]
-    found += [
+    return found + _when_problems(run, pairs) + _cost_problems(run)
+
+
+def _when_problems(run: Run, pairs: Iterable[tuple[Sleep, Sleep]]) -> list[str]:
+    """Whether interrupts come when they should, if the guests' timers can be compared."""
+    if (apart := apart_ppm(run)) > ALIKE_PPM:
+        return [
+            f"the guests have measured rates of their timers {apart:.0f} ppm apart, so when interrupts"
+            " come was not judged: boot them on a host with less to do"
+        ]
+    late = [
         f"{late.seconds:g} s: later than on stock where the clock is not steered (p {late.p_value:.2g})"
         for late in lateness(run)
         if late.later
     ]
-    return found + _early_problems(pairs, exact=run.device in EXACT) + _cost_problems(run)
+    return late + _early_problems(pairs, exact=run.device in EXACT)
 
 
 def _early_problems(pairs: Iterable[tuple[Sleep, Sleep]], *, exact: bool) -> list[str]:

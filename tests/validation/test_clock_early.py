@@ -55,6 +55,7 @@ def test_clock_early(
         tuple(sleep for kernel, records in found.items() for sleep in earlysleeps.sleeps(kernel, records)),
         tuple(cost for kernel, records in programming.items() for cost in earlysleeps.costs(kernel, records)),
         {kernel: earlysleeps.suspended(records) for kernel, records in found.items()},
+        {kernel: earlysleeps.rate(records) for kernel, records in found.items()},
     )
     keeping.save(run, proving.results / "early.json")
     for line in earlysleeps.table([run]).splitlines():

@@ -94,6 +94,20 @@ def test_a_suspend_that_was_not_tried_where_it_can_be_had_is_told() -> None:
     ]
 
 
+def test_guests_whose_timers_differ_are_not_compared() -> None:
+    found = replace(early_on_both(), rates={STOCK: 0.0625, PATCHED: 0.0625 * (1 + 251e-6)})
+    (problem,) = earlysleeps.problems(found)
+    assert "251 ppm apart, so when interrupts come was not judged" in problem
+    assert (
+        earlysleeps.problems(replace(run(-500, 0), rates={STOCK: 0.0625, PATCHED: 0.0625 * (1 + 249e-6)}))
+        == []
+    )
+
+
+def test_the_rate_is_that_of_the_device() -> None:
+    assert earlysleeps.rate([{"kind": "machine"}, {"kind": "device", "rate": 0.512}]) == 0.512
+
+
 def late(*us: float) -> Run:
     """Sleeps that are so late on patched, and from 1 to 10 us late on stock."""
     facts = {"kind": "sleep", "seconds": 4.0, "interrupts": 1, "early": 0, "worst_ppm": 0.0}
