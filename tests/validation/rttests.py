@@ -10,8 +10,9 @@ from lpar_lab.arch import Arch
 from lpar_lab.paths import Paths
 
 PROGRAMS = ("hackbench", "cyclictest")
-LIBRARY = "libnuma.so.1"
-PACKAGES = ("rt-tests", "libnuma1")
+LIBRARIES = ("libnuma.so.1", "libcpupower.so.1")
+"""Those that a base disk does not have; the latter is for newer releases of rt-tests."""
+PACKAGES = ("rt-tests", "libnuma1", "libcpupower1")
 
 
 def files(arch: Arch, folder: Path) -> dict[str, bytes]:
@@ -38,9 +39,9 @@ def files(arch: Arch, folder: Path) -> dict[str, bytes]:
         for member in tar:
             name = Path(member.name).name
             # A library's name is a link beside the file.
-            if name in PROGRAMS or name == LIBRARY:
+            if name in (*PROGRAMS, *LIBRARIES):
                 stream = tar.extractfile(member)
                 assert stream, member.name
                 found.setdefault(name, stream.read())
-    assert set(found) == {*PROGRAMS, LIBRARY}, found.keys()
+    assert set(found) == {*PROGRAMS, *LIBRARIES}, found.keys()
     return found
