@@ -26,7 +26,6 @@ OVERCOMMITTED_GAIN = 3.0
 """HPET with four vCPUs on each host CPU and a thread on each vCPU: so many times faster at least."""
 WORST_WITHOUT = 1.1
 """HPET with as many vCPUs as host CPUs: so many times what it took before, at the most."""
-
 KNOWN_TO_PPM = 100.0
 """A rate that is known less well says too little of a clock that is to keep within 500."""
 

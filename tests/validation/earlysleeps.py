@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -177,6 +177,11 @@ def suspended(records: Iterable[Record]) -> dict[str, bool]:
     return {record["depth"]: bool(record["went_well"]) for record in found if record["possible"]}
 
 
+def not_suspended(depths: Mapping[str, bool], wanted: Iterable[str]) -> list[str]:
+    """Which of the suspends that are wanted did not go well, or were not to be had."""
+    return [f"did not suspend ({depth})" for depth in wanted if not depths.get(depth)]
+
+
 def rate(records: Iterable[Record]) -> float:
     """Ticks of the timer in a nanosecond, as a guest has them from its boot on."""
     return float(of_kind(records, "device")[0]["rate"])
@@ -203,10 +208,9 @@ def problems(run: Run) -> list[str]:
         if abs(after.worst) > MOST_PPM
     ]
     found += [
-        f"{kernel}: did not suspend ({depth})"
+        f"{kernel}: {problem}"
         for kernel, depths in run.suspended.items()
-        for depth in SUSPENDS.get(run.arch, ())
-        if not depths.get(depth)
+        for problem in not_suspended(depths, SUSPENDS.get(run.arch, ()))
     ]
     return found + _when_problems(run, pairs) + _cost_problems(run)
 
