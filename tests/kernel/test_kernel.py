@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import layout
 import patchfiles
 import pytest
 import workshop
 from patchfiles import PATCHES, PatchFile
 from workshop import Workshop
 
+from lpar_lab.arch import PPC64LE, X86_64, Arch
 from lpar_lab.kernel import series
 from lpar_lab.paths import Paths
 
@@ -24,6 +26,8 @@ BOOTED = "6.12"
 """The base that the lab's own tests boot. Others are linked and booted by tests/validation, with --base."""
 OUTSIDE_THE_LAB = "drivers/hwmon/coretemp.c"
 """A file that no lab kernel has."""
+TELLS_ITS_LAYOUT = "Count-at-the-rate-of-CLOCK_MONOTONIC.patch"
+"""The patch whose message says where struct clock_event_device has what programs an event."""
 
 ALL = patchfiles.all_patches()
 per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.number}" for p in ALL])
@@ -99,6 +103,31 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
     with shop.at(patchfiles.listed(patch.base).index(patch.name) + 1):
         after = shop.compile(patch.touched)
     assert not after - before
+
+
+@per_base
+@pytest.mark.parametrize(
+    ("arch", "defconfig"),
+    [(PPC64LE, "ppc64le_defconfig"), (X86_64, "x86_64_defconfig")],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_what_programs_an_event_is_where_its_patch_says(
+    arch: Arch, defconfig: str, base: str, shops: Shops
+) -> None:
+    """The table of members in its message, and that they share a cache line, held against pahole."""
+    shop = shops[base]
+    (patch,) = (patch for patch in ALL if patch.base == base and patch.name.endswith(TELLS_ITS_LAYOUT))
+    folder = shop.folder / f"layout-{arch.name}"
+    folder.mkdir()
+    steps = [[defconfig], ["KCFLAGS=-g", "kernel/time/clockevents.o"]]
+    with shop.at(len(shop.patches)):
+        for step in steps:
+            code, output = shop.make(arch.kbuild, arch.cross_prefix, folder, step)
+            assert code == 0, output[-4000:]
+    told = layout.told(patch.message)
+    assert len(told) >= 8, "the message has no such table any more"
+    found = layout.of("clock_event_device", folder / "kernel/time/clockevents.o")
+    assert layout.wrong(told, found, within=64) == []
 
 
 @per_base
