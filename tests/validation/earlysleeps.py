@@ -28,8 +28,11 @@ EXACT = ("decrementer", "hpet")
 """Devices whose rate is known. That of the APIC's timer is measured at boot, and 50 ppm wrong or more."""
 COUPLED = {("7.2", "decrementer")}
 """Bases and devices that the series couples to the clocksource."""
-SUSPENDS = {"x86_64": ("deep", "s2idle")}
-"""How deep guests of an architecture can be suspended: to memory, and to idle."""
+SUSPENDS = {"ppc64le": ("core",), "x86_64": ("deep", "s2idle")}
+"""How deep guests of an architecture can be suspended: to memory, to idle, or, where QEMU has nothing to
+suspend to, as far as the kernel's test of hibernation goes, which is all but leaving the machine."""
+SUSPEND_TOPICS = {"ppc64le": ("hibernation",), "x86_64": ()}
+"""What that takes in a kernel's configuration, by architecture."""
 ALIKE_PPM = 250.0
 """How much the timer's rate may differ between both guests, who measure it at boot: half of what is steered.
 With more, when interrupts come says nothing of the kernels."""

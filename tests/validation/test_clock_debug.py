@@ -50,11 +50,12 @@ SILENCE_S = 1200.0
 @pytest.mark.parametrize("arch", GUESTS)
 def test_clocks_with_lockdep_and_kcsan(proving: Proving, arch: str) -> None:
     clocksources, topics, suites = GUESTS[arch]
+    topics = (*topics, *earlysleeps.SUSPEND_TOPICS[arch])
     proving.order = replace(proving.order, arch=arch, cores=VCPUS, threads=1, topics=topics)
     words = ["--clocksources", *clocksources, *LOAD, "--calls", str(CALLS)]
     files = {CLOCK_CHECK: proving.clock_check()}
     records = proving.alone("clocks", *words, files=files, append=f"{KUNIT} {OURS_ONLY}", silence=SILENCE_S)
-    suspends = [depth for depth in earlysleeps.SUSPENDS.get(arch, ()) if depth != DEADLY]
+    suspends = [depth for depth in earlysleeps.SUSPENDS[arch] if depth != DEADLY]
     steered = proving.alone("early", *STEERED, "--suspends", *suspends, files=files, silence=SILENCE_S)
     console = proving.results / "console.log"
     log = console.read_text()

@@ -33,12 +33,13 @@ def test_clock_early(
     proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config, timer: str
 ) -> None:
     arch, cores, words = TIMERS[timer]
-    proving.order = replace(proving.order, arch=arch, cores=cores, threads=1)
+    topics = earlysleeps.SUSPEND_TOPICS[arch]
+    proving.order = replace(proving.order, arch=arch, cores=cores, threads=1, topics=topics)
     files = {CLOCK_CHECK: proving.clock_check()}
     rounds = pytestconfig.getoption("--rounds")
     sleeps = pytestconfig.getoption("--sleeps") or SLEEPS
     script = ["early", f"--ppms={PPMS}", "--sleeps", sleeps, "--rounds", str(rounds)]
-    script += ["--suspends", *earlysleeps.SUSPENDS.get(arch, ())]
+    script += ["--suspends", *earlysleeps.SUSPENDS[arch]]
     found, programming = {}, {}
     for kernel in earlysleeps.KERNELS:
         append = f"{QUIET} {words}".strip()

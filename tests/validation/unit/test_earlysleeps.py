@@ -29,7 +29,8 @@ def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
     stock = earlysleeps.sleeps(STOCK, records(before, **changes))
     patched = earlysleeps.sleeps(PATCHED, records(after, early=early, **changes))
     costs = (*empty(), Cost(STOCK, "f", 10, 3000), Cost(PATCHED, "f", 10, 2500), Cost(PATCHED, "g", 1, 1))
-    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, {STOCK: {}, PATCHED: {}})
+    suspended = {kernel: {"core": True} for kernel in earlysleeps.KERNELS}
+    return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, suspended)
 
 
 def early_on_both() -> Run:
