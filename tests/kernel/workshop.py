@@ -248,6 +248,14 @@ class Workshop:
         self._must(not failed, configuration, f"compiling {', '.join(sorted(failed))}", output)
         return output, listed
 
+    def compiled(self, arch: Arch, name: str, *arguments: str) -> Path:
+        """Compile an object as the tree has it, configured as the lab does; fails the test if it does not."""
+        configuration = Configuration(arch)
+        folder = self._configured(configuration)
+        code, output = self._make(arch, folder, [*arguments, name])
+        self._must(code == 0, configuration, f"compiling {name}", output)
+        return folder / name
+
     def make(self, kbuild: str, prefix: str, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
         """Run make for an architecture and a compiler, in an object directory; its exit code and output."""
         command = [
