@@ -33,7 +33,7 @@ def test_clock_early(
     proving: Proving, say: Callable[[str], None], pytestconfig: pytest.Config, timer: str
 ) -> None:
     arch, cores, words = TIMERS[timer]
-    topics = earlysleeps.SUSPEND_TOPICS[arch]
+    topics = (*proving.order.topics, *earlysleeps.SUSPEND_TOPICS[arch])
     proving.order = replace(proving.order, arch=arch, cores=cores, threads=1, topics=topics)
     files = {CLOCK_CHECK: proving.clock_check()}
     rounds = pytestconfig.getoption("--rounds")
