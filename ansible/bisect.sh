@@ -85,7 +85,9 @@ patches_of_range() {
     fi
     rm -r -f -- "${directory:?}/project"
     mkdir -p -- "$series" || die "cannot make $series; name another directory" "$exit_environment"
-    ln -s -- "$(realpath -- "${LPAR_LAB_PROJECT:-$here/..}/kernel-patches/configs")" "$directory/project/kernel-patches/configs"
+    for part in configs lines; do
+        ln -s -- "$(realpath -- "${LPAR_LAB_PROJECT:-$here/..}/kernel-patches/$part")" "$directory/project/kernel-patches/$part"
+    done
     # What the user's configuration says of mails is for mails.
     git -C "$tree" format-patch --quiet --no-numbered --zero-commit --no-signature --no-cover-letter --no-attach \
         --no-thread --no-notes --full-index --binary --output-directory "$series" "$first..$last"

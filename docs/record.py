@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hotplug_host.timing.tracing import COUNTS, OFFCPU, STATES
 from hotplug_timer.bundle import build_bundle
-from hotplug_timer.target.tracing import COUNTS, OFFCPU, STATES
 
 EXAMPLE = Path(__file__).resolve().parent / "examples/switch"
 LAB = str(Path(sys.executable).parent / "lpar-lab")

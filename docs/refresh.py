@@ -17,13 +17,13 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import clock_check.cli
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
-from hotplug_timer.analysis.compare import Comparison, compare
-from hotplug_timer.analysis.reader import Dataset, read_files
-from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_timer.compare.comparison import Comparison, compare
 from hotplug_timer.manual import markdown
 from hotplug_timer.manual.command import manual_text
 from hotplug_timer.manual.commands import describe
+from hotplug_timer.reader import Dataset, read_files
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -18,9 +18,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests import ROOT
+
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-o", "timeout=0", "-p", "no:cacheprovider")
 EXAMPLES = re.compile(r"(\d+) passing")
 

@@ -1,16 +1,15 @@
 """A headless Chromium of Debian's, and the pages that tests open in it."""
 
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.samples.reportpages import write_full_report
+
 HERE = Path(__file__).resolve().parent
-# Result files and reports are made up as the unit tests do it.
-sys.path[:0] = [str(HERE.parent / "unit/hotplug_timer")]
 
 CHROMIUM = "chromium-headless-shell"
 
@@ -35,8 +34,6 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with every section, of real traces."""
-    from reportpages import write_full_report  # noqa: PLC0415 - the path to it is set above
-
     return write_full_report(tmp_path_factory.mktemp("report"))
 
 

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from histories import DAYS, NOISES, entry, history, nights, started
-from pagetools import (
+from pypdf import PdfReader
+
+from hotplug_timer.history import page, store
+from hotplug_timer.history.entry import Conditions, failure
+from hotplug_timer.history.series import look
+from tests.browser.pagetools import (
     DESK,
     PAPER,
     PHONE,
@@ -19,11 +23,7 @@ from pagetools import (
     schemes,
     width_of,
 )
-from pypdf import PdfReader
-
-from hotplug_timer.analysis.history import page, store
-from hotplug_timer.analysis.history.entry import Conditions, failure
-from hotplug_timer.analysis.history.series import look
+from tests.samples.histories import DAYS, NOISES, entry, history, nights, started
 
 SECTIONS = ("To mind", "Verdicts", "Trends", "Changes", "Failed runs", "Data to save")
 

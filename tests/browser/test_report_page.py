@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from large_results import write_pair
-from pagetools import (
+from pypdf import PdfReader
+
+from hotplug_timer.reader import read_files
+from tests.browser.pagetools import (
     DESK,
     PAPER,
     PHONE,
@@ -20,11 +22,9 @@ from pagetools import (
     schemes,
     width_of,
 )
-from pypdf import PdfReader
-from reportpages import page_of
-from resultfiles import records, write
-
-from hotplug_timer.analysis.reader import read_files
+from tests.samples.large_results import write_pair
+from tests.samples.reportpages import page_of
+from tests.samples.resultfiles import records, write
 
 SECTIONS = (
     "To mind",

@@ -6,33 +6,39 @@ from email import message_from_bytes
 from email.policy import default
 from pathlib import Path
 
-from lpar_lab.kernel import series
+from hotplug_common.kernel import lines, series
+from tests import ROOT
 
-PATCHES = Path(__file__).resolve().parents[2] / "kernel-patches"
+PATCHES = ROOT / "kernel-patches"
 SUBJECT = re.compile(r"\[PATCH\] (?P<prefix>[\w/., :-]+): (?P<summary>.+)")
 
 
 @dataclass(frozen=True)
 class PatchFile:
-    """One patch: the mail around it, and what its diff touches. `base` is its folder."""
+    """One patch: the mail around it, and what its diff touches. `folder` is relative to kernel-patches."""
 
-    base: str
+    folder: str
     path: Path
 
     @property
-    def name(self) -> str:
-        """As the series lists it: with its topic, if it has one."""
-        return self.path.relative_to(PATCHES / self.base).as_posix()
+    def topic(self) -> str:
+        """Its topic; of an experiment, the folder of all experiments."""
+        return self.folder.partition("/")[0]
 
     @property
-    def topic(self) -> str:
-        """The folder within its base, empty for those beside the series file."""
-        return topic_of(self.name)
+    def base(self) -> str:
+        """The kernel line; of an experiment, its name."""
+        return self.folder.partition("/")[2]
+
+    @property
+    def name(self) -> str:
+        """As a loaded series calls it: with its topic."""
+        return f"{self.topic}/{self.path.name}"
 
     @property
     def number(self) -> str:
-        """What is unique of its name within a base: 0001, clocks-0001."""
-        return "-".join(filter(None, (self.topic, self.path.name[:4])))
+        """What is unique of its name within a line: clocks-0001."""
+        return f"{self.topic}-{self.path.name[:4]}"
 
     @property
     def subject(self) -> str:
@@ -66,8 +72,18 @@ def touched_by(patch: str) -> list[str]:
 
 
 def bases() -> list[str]:
-    """Every base folder, also those whose series is still empty."""
-    return sorted(listing.parent.name for listing in PATCHES.glob("*/series"))
+    """Every kernel line."""
+    return list(lines.names(PATCHES))
+
+
+def topics(base: str) -> tuple[str, ...]:
+    """The topics of a line in the order they apply."""
+    return lines.load(PATCHES, base).topics
+
+
+def folders() -> list[str]:
+    """The folder of every topic of every line, relative to kernel-patches."""
+    return [f"{topic}/{base}" for base in bases() for topic in topics(base)]
 
 
 def experiments() -> list[str]:
@@ -75,31 +91,21 @@ def experiments() -> list[str]:
     return [f"{series.EXPERIMENTS}/{name}" for name in series.experiments(PATCHES)]
 
 
-def listed(base: str) -> list[str]:
+def listed(folder: str) -> list[str]:
     """The names in a folder's series file, in order."""
-    return series.parse((PATCHES / base / "series").read_text(), f"{base}/series")
+    return series.parse((PATCHES / folder / "series").read_text(), f"{folder}/series")
 
 
-def topic_of(name: str) -> str:
-    """The folder in a name that a series lists, empty when it has none."""
-    return name.rpartition("/")[0]
-
-
-def topics(base: str) -> list[str]:
-    """The topics of a base in series order, each once however its patches are strewn."""
-    return list(dict.fromkeys(topic_of(name) for name in listed(base)))
+def patches_of(folder: str) -> list[PatchFile]:
+    """Every listed patch of a folder, in series order."""
+    return [PatchFile(folder, PATCHES / folder / name) for name in listed(folder)]
 
 
 def all_patches() -> list[PatchFile]:
-    """Every listed patch of every base, in series order."""
-    return [PatchFile(base, PATCHES / base / name) for base in bases() for name in listed(base)]
+    """Every listed patch of every line, in the order they apply."""
+    return [patch for folder in folders() for patch in patches_of(folder)]
 
 
 def experimental_patches() -> list[PatchFile]:
     """Every listed patch of every experiment, in series order."""
-    return [PatchFile(folder, PATCHES / folder / name) for folder in experiments() for name in listed(folder)]
-
-
-def patched_bases() -> list[str]:
-    """The bases that have patches."""
-    return [base for base in bases() if listed(base)]
+    return [patch for folder in experiments() for patch in patches_of(folder)]

@@ -6,18 +6,19 @@ import random
 from fractions import Fraction
 from pathlib import Path
 
-import clockevent_vectors as vectors
 import pytest
-from clockevent_vectors import Device, Rate
 from hypothesis import given
 from hypothesis import strategies as st
-from patchfiles import PATCHES
+
+from tests.kernel import clockevent_vectors as vectors
+from tests.kernel.clockevent_vectors import Device, Rate
+from tests.kernel.patchfiles import PATCHES
 
 HEADER = "kernel/time/clockevents_vectors.h"
 PPM = 1_000_000
 #: Half a part of 31 digits.
 FINEST = Fraction(1, 2**30)
-KERNEL_PATCHES = sorted(PATCHES.glob("*/clockevents/*-KUnit.patch"))
+KERNEL_PATCHES = sorted(PATCHES.glob("clockevents/*/*-KUnit.patch"))
 
 devices = st.builds(
     Device,
@@ -35,10 +36,10 @@ def added(patch: str, file: str) -> str:
 
 
 def test_every_base_has_the_vectors() -> None:
-    assert [path.parent.parent.name for path in KERNEL_PATCHES] == ["6.12", "7.2"]
+    assert [path.parent.name for path in KERNEL_PATCHES] == ["6.12", "7.2"]
 
 
-@pytest.mark.parametrize("path", KERNEL_PATCHES, ids=lambda path: path.parent.parent.name)
+@pytest.mark.parametrize("path", KERNEL_PATCHES, ids=lambda path: path.parent.name)
 def test_the_patch_has_what_the_script_writes(path: Path) -> None:
     assert added(path.read_text(), HEADER) == vectors.table()
 

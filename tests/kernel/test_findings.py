@@ -3,9 +3,10 @@
 import subprocess
 from pathlib import Path
 
-import findings
 import pytest
-from findings import Finding
+
+from tests.kernel import findings
+from tests.kernel.findings import Finding
 
 FOUND = {Finding("kernel/cpu.c", "warning: one"), Finding("kernel/cpu.c", "warning: another")}
 

@@ -8,16 +8,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import layout
-import patchfiles
 import pytest
-import workshop
-from patchfiles import PATCHES, PatchFile
-from workshop import Workshop
 
-from lpar_lab.arch import PPC64LE, X86_64, Arch
-from lpar_lab.kernel import series
-from lpar_lab.paths import Paths
+from hotplug_common.arch import PPC64LE, X86_64, Arch
+from hotplug_common.kernel import series
+from hotplug_common.paths import Paths
+from tests.kernel import layout, patchfiles, workshop
+from tests.kernel.patchfiles import PATCHES, PatchFile
+from tests.kernel.workshop import Workshop
 
 # The first test of a base fetches and unpacks its source.
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1200)]
@@ -31,7 +29,7 @@ TELLS_ITS_LAYOUT = "Count-at-the-rate-of-CLOCK_MONOTONIC.patch"
 
 ALL = patchfiles.all_patches()
 per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.number}" for p in ALL])
-per_base = pytest.mark.parametrize("base", patchfiles.patched_bases())
+per_base = pytest.mark.parametrize("base", patchfiles.bases())
 
 
 class Shops:
@@ -59,7 +57,7 @@ def test_series_applies(base: str, shops: Shops) -> None:
     with shop.at(len(shop.patches)):
         subjects = shop.subjects()
     assert [f"[PATCH] {subject}" for subject in subjects] == [
-        PatchFile(base, patch.path).subject for patch in shop.patches
+        patch.subject for patch in ALL if patch.base == base
     ]
 
 
@@ -100,7 +98,7 @@ def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile
     assert shutil.which("sparse"), "sparse is not installed; run tools/setup/setup.sh"
     shop = shops[patch.base]
     before = shop.stock()
-    with shop.at(patchfiles.listed(patch.base).index(patch.name) + 1):
+    with shop.at([one.name for one in shop.patches].index(patch.name) + 1):
         after = shop.compile(patch.touched)
     assert not after - before
 
@@ -126,7 +124,7 @@ def test_experiment_applies_and_compiles_without_a_new_warning(
 ) -> None:
     """On every base: its patches are the same on all of them."""
     shop = shops[base].of(experiment)
-    patches = [PatchFile(base, patch.path) for patch in shop.patches]
+    patches = patchfiles.patches_of(f"{series.EXPERIMENTS}/{experiment}")
     touched = sorted({file for patch in patches for file in patch.touched})
     assert [shop.checkpatch(patch.path) for patch in patches] == [""] * len(patches)
     before = shop.stock()
@@ -179,6 +177,6 @@ def test_whole_series_builds() -> None:
     done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     artifact = json.loads(Path(done.stdout.strip()).read_text())
-    assert artifact["patches"] == patchfiles.listed(BOOTED)
+    assert artifact["patches"] == [patch.name for patch in ALL if patch.base == BOOTED]
     assert artifact["release"].startswith(f"{BOOTED}.")
     assert Path(artifact["image"]).read_bytes()[:4] == b"\x7fELF"

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import layout
 import pytest
-from layout import Member
+
+from tests.kernel import layout
+from tests.kernel.layout import Member
 
 OUTPUT = """\
 struct clock_event_device {

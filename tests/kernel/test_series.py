@@ -1,18 +1,16 @@
 """What can be said about a series without a kernel source: the folder, the mails, the table in the README."""
 
 import re
-from pathlib import Path
 
-import patchfiles
 import pytest
-from patchfiles import PATCHES, SUBJECT, PatchFile
 
-from lpar_lab.kernel import series
-from lpar_lab.kernel.source import BASES
+from hotplug_common.kernel import lines, series
+from tests.kernel import patchfiles
+from tests.kernel.patchfiles import PATCHES, SUBJECT, PatchFile
 
 ALL = patchfiles.all_patches()
 EXPERIMENTAL = patchfiles.experimental_patches()
-TOPICS = [(base, topic) for base in patchfiles.patched_bases() for topic in patchfiles.topics(base)]
+FOLDERS = patchfiles.folders()
 EXPERIMENTS = PATCHES / series.EXPERIMENTS
 LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|ppm|ticks|%|grace periods|IPIs|warnings)\b")
@@ -34,40 +32,35 @@ def test_there_are_patches() -> None:
     assert ALL
 
 
-def test_every_base_is_one_the_lab_can_fetch() -> None:
-    assert set(patchfiles.bases()) == set(BASES)
-
-
-@pytest.mark.parametrize("base", [*patchfiles.bases(), *patchfiles.experiments()])
-def test_series_and_folder_agree(base: str) -> None:
-    listed = patchfiles.listed(base)
-    there = {
-        path.relative_to(PATCHES / base).as_posix()
-        for path in (PATCHES / base).glob("**/*.patch")
-        if path.name != COVER_LETTER
+@pytest.mark.parametrize("line", patchfiles.bases())
+def test_every_line_says_where_its_source_is_and_has_its_topics(line: str) -> None:
+    read = lines.load(PATCHES, line)
+    assert read.package == f"linux-source-{line}"
+    assert read.suites
+    assert set(read.topics) == {listing.parent.parent.name for listing in PATCHES.glob(f"*/{line}/series")}
+    named = {name for more in read.fragments.values() for name in more}
+    assert {f"{name}.config" for name in named | set(read.fragments)} <= {
+        path.name for path in (PATCHES / "configs").iterdir()
     }
-    assert set(listed) == there
 
 
-@pytest.mark.parametrize("base", [*patchfiles.bases(), *patchfiles.experiments()])
-def test_patches_are_numbered_as_they_apply_topic_after_topic(base: str) -> None:
-    in_topics = [
-        name
-        for topic in patchfiles.topics(base)
-        for name in patchfiles.listed(base)
-        if patchfiles.topic_of(name) == topic
-    ]
-    assert patchfiles.listed(base) == in_topics
-    for topic in patchfiles.topics(base):
-        names = [Path(name).name for name in in_topics if patchfiles.topic_of(name) == topic]
-        assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments()])
+def test_series_and_folder_agree(folder: str) -> None:
+    there = {path.name for path in (PATCHES / folder).glob("*.patch") if path.name != COVER_LETTER}
+    assert set(patchfiles.listed(folder)) == there
 
 
-@pytest.mark.parametrize(("base", "topic"), TOPICS, ids=["-".join(filter(None, pair)) for pair in TOPICS])
-def test_cover_letter_lists_its_patches(base: str, topic: str) -> None:
+@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments()])
+def test_patches_are_numbered_as_they_apply(folder: str) -> None:
+    names = patchfiles.listed(folder)
+    assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_cover_letter_lists_its_patches(folder: str) -> None:
     """So that it is not forgotten when a patch comes or goes."""
-    letter = PatchFile(base, PATCHES / base / topic / COVER_LETTER)
-    patches = [patch for patch in ALL if (patch.base, patch.topic) == (base, topic)]
+    letter = PatchFile(folder, PATCHES / folder / COVER_LETTER)
+    patches = patchfiles.patches_of(folder)
     assert letter.subject.startswith(f"[PATCH 0/{len(patches)}] ")
     subjects = [patch.subject.removeprefix("[PATCH] ") for patch in patches]
     text = letter.path.read_text()
@@ -133,13 +126,13 @@ def test_every_experiment_has_a_name_that_a_kernel_can_carry() -> None:
 def test_readme_lists_every_experiment() -> None:
     linked = re.findall(r"\]\((?!\.\.)([^)]+\.patch)\)", (EXPERIMENTS / "README.md").read_text())
     assert sorted(f"{series.EXPERIMENTS}/{name}" for name in linked) == sorted(
-        f"{patch.base}/{patch.name}" for patch in EXPERIMENTAL
+        f"{patch.folder}/{patch.path.name}" for patch in EXPERIMENTAL
     )
 
 
 def test_readme_lists_every_patch_and_every_fragment() -> None:
     text = (PATCHES / "README.md").read_text()
     linked = re.findall(r"\]\(([^)]+\.(?:patch|config))\)", text)
-    there = [f"{patch.base}/{patch.name}" for patch in ALL]
+    there = [f"{patch.folder}/{patch.path.name}" for patch in ALL]
     there += [f"configs/{path.name}" for path in sorted((PATCHES / "configs").glob("*.config"))]
     assert sorted(linked) == sorted(there)

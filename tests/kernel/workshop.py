@@ -12,16 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import findings
-from findings import Finding
-from patchfiles import touched_by
-
-from lpar_lab import lock, scratch
-from lpar_lab.arch import PPC64LE, X86_64, Arch
-from lpar_lab.kernel import build, config, series, source, tree
-from lpar_lab.kernel.series import Patch
-from lpar_lab.paths import Paths
-from lpar_lab.ui import Progress
+from hotplug_common import lock, scratch
+from hotplug_common.arch import PPC64LE, X86_64, Arch
+from hotplug_common.kernel import build, config, series, source, tree
+from hotplug_common.kernel.series import Patch
+from hotplug_common.paths import Paths
+from hotplug_common.ui import Progress
+from tests.kernel import findings
+from tests.kernel.findings import Finding
+from tests.kernel.patchfiles import touched_by
 
 FINDING = re.compile(r"^(?P<file>\S+?):\d+:(?:\d+:)? (?P<text>(?:warning|error): .*)$", re.MULTILINE)
 # kbuild compiles any file it is asked for by name, with nearly the flags it would have, whatever the

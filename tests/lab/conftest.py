@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from labtools import Lab, opened
+
+from tests.lab.labtools import Lab, opened
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from labtools import Lab
+from tests.lab.labtools import Lab
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 RUNS = f"{BOOT_ID}; uname -r; cat /sys/devices/system/cpu/online"

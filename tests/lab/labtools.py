@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests import ROOT
+
 BIN = Path(sys.executable).parent
 T = TypeVar("T")
 

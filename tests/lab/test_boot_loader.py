@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from deployment import BOOT_ID, RUNS, Deployment, ready
-from labtools import Lab, wait_for
+
+from tests.lab.deployment import BOOT_ID, RUNS, Deployment, ready
+from tests.lab.labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]

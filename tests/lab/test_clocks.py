@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labtools import Lab
 
-from hotplug_timer.analysis.reader import read_files
+from hotplug_timer.reader import read_files
+from tests.lab.labtools import Lab
 
 # An x86-64 kernel and base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]

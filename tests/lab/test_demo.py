@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labtools import Lab
 
-from hotplug_timer.analysis.reader import Run, read_files
+from hotplug_timer.reader import Run, read_files
+from tests.lab.labtools import Lab
 
 # Two cold kernel builds, a base disk and seven boots on two slow cores.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(4500)]

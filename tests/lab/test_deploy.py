@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from deployment import RUNS, Deployment, ready
-from labtools import Lab, wait_for
+
+from tests.lab.deployment import RUNS, Deployment, ready
+from tests.lab.labtools import Lab, wait_for
 
 # Both kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labtools import Lab, wait_while
 
-from hotplug_timer.errors import ExitCode
+from hotplug_host.errors import ExitCode
+from tests.lab.labtools import Lab, wait_while
 
 # The kernel and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]

@@ -13,7 +13,8 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 
 import pytest
-from labtools import Lab, wait_for, wait_while
+
+from tests.lab.labtools import Lab, wait_for, wait_while
 
 # Both kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]

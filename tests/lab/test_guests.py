@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from labtools import Lab, wait_for
 
-from hotplug_timer.analysis.reader import Run, read_files
-from hotplug_timer.errors import ExitCode
+from hotplug_host.errors import ExitCode
+from hotplug_timer.reader import Run, read_files
+from tests.lab.labtools import Lab, wait_for
 
 # An x86-64 kernel and base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]

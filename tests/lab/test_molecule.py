@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from labtools import opened
+
+from tests.lab.labtools import opened
 
 # Four kernels and two base disks may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(7200)]

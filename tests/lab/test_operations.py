@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from labtools import Lab
+
+from tests.lab.labtools import Lab
 
 # The stock kernel and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]

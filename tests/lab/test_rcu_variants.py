@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labtools import Lab
+
+from tests.lab.labtools import Lab
 
 # The stock kernel and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(2700)]

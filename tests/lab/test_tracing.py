@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from labtools import Lab
 
-from hotplug_timer.analysis.compare import compare
-from hotplug_timer.analysis.reader import read_files
-from hotplug_timer.analysis.trace.command import analyse
-from hotplug_timer.analysis.trace.model import Analysis
-from hotplug_timer.analysis.trace.render import to_json
-from hotplug_timer.errors import ExitCode
-from hotplug_timer.target.cpulist import parse_cpulist
-from hotplug_timer.target.tracing import COUNTS, OFFCPU, STATES
+from hotplug_host.cpulist import parse_cpulist
+from hotplug_host.errors import ExitCode
+from hotplug_host.timing.tracing import COUNTS, OFFCPU, STATES
+from hotplug_timer.compare.comparison import compare
+from hotplug_timer.reader import read_files
+from hotplug_timer.trace.command import analyse
+from hotplug_timer.trace.model import Analysis
+from hotplug_timer.trace.render import to_json
+from tests.lab.labtools import Lab
 
 # Kernels and base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]

@@ -14,9 +14,9 @@ import clock_check.cli
 import clock_harness.cli
 import hotplug_timer.cli
 import lpar_lab.cli
-from hotplug_timer.errors import ToolError
+from hotplug_host.errors import ToolError
+from tests import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted(
     path
     for path in ROOT.rglob("*.md")

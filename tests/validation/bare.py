@@ -17,11 +17,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labtools import Lab
-
-from lpar_lab import arch, rootfs
-from lpar_lab.guest import lifecycle, qemu, seed, sockets, ssh
-from lpar_lab.paths import Paths
+from hotplug_common import arch
+from hotplug_common.guest import qemu, rootfs, seed, sockets, ssh
+from hotplug_common.paths import Paths
+from lpar_lab import lifecycle
+from tests.lab.labtools import Lab
 
 ARCHIVE = "validation.pyz"
 FOLDER = "/run"

@@ -16,11 +16,11 @@ HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent
 sys.path[:0] = [str(TESTS / "lab"), str(TESTS / "kernel"), str(HERE)]
 
-from labtools import ROOT, Lab, opened  # noqa: E402
 from proving import RESULTS, Order, Proving  # noqa: E402
 
-from lpar_lab.kernel import series  # noqa: E402
-from lpar_lab.kernel.source import BASES  # noqa: E402
+from hotplug_common.kernel import lines, series  # noqa: E402
+from tests import ROOT  # noqa: E402
+from tests.lab.labtools import Lab, opened  # noqa: E402
 
 OPTIONS = (
     *("--base", "--arch", "--cores", "--threads", "--variant", "--kernel"),
@@ -33,7 +33,9 @@ OPTIONS = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("validation", "validation of the kernel series")
-    group.addoption("--base", choices=sorted(BASES), default="6.12", help="kernel line (6.12)")
+    group.addoption(
+        "--base", choices=lines.names(ROOT / "kernel-patches"), default="6.12", help="kernel line (6.12)"
+    )
     group.addoption("--arch", choices=["ppc64le", "x86_64"], default="ppc64le", help="guest (ppc64le)")
     group.addoption("--cores", type=int, default=2, help="cores of the guest (2)")
     group.addoption("--threads", type=int, default=8, help="threads per core (8)")
@@ -116,8 +118,8 @@ def inputs(config: pytest.Config) -> str:
     digest = hashlib.sha256()
     base = config.getoption("--base")
     patches = ROOT / "kernel-patches"
-    files = [patches / base / series.LISTING, *(patches / "configs").iterdir()]
-    files += [*(patches / base).glob("**/*.patch"), *(patches / series.EXPERIMENTS).glob("*/*.patch")]
+    files = [*(patches / "configs").iterdir(), *(patches / "lines").iterdir()]
+    files += [*patches.glob(f"*/{base}/*"), *(patches / series.EXPERIMENTS).glob("*/*.patch")]
     files += [*HERE.glob("*.py"), *HERE.glob("guest/*.py"), *(TESTS / "kernel").glob("workshop.py")]
     for file in sorted(files):
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

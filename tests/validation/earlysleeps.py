@@ -14,7 +14,7 @@ from pathlib import Path
 from mdtable import heading, row, slower
 from verdicts import Record, of_kind
 
-from hotplug_timer.analysis import stats
+from hotplug_common import stats
 
 STOCK, PATCHED = "stock", "patched"
 KERNELS = (STOCK, PATCHED)

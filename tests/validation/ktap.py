@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from lpar_lab.guest import console
+from hotplug_common.guest import console
 
 SUITE = re.compile(r"^(?P<failed>not )?ok \d+ (?P<name>[\w-]+)(?: # (?P<remark>.*))?$")
 TOTALS = re.compile(r"^# (?P<name>[\w-]+): pass:(?P<passed>\d+) fail:(?P<failed>\d+) skip:(?P<skipped>\d+)")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lpar_lab.guest import console
+from hotplug_common.guest import console
 
 # The first line of anything that a kernel reports against itself.
 TROUBLE = re.compile(

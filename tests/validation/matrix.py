@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from findings import Finding
-from workshop import (
+from hotplug_common.kernel.config import parse
+from tests.kernel.findings import Finding
+from tests.kernel.workshop import (
     COMPILES,
     FINDING,
     MARK,
@@ -21,8 +22,6 @@ from workshop import (
     target_of,
     units_of,
 )
-
-from lpar_lab.kernel.config import parse
 
 STEP = re.compile(r"^  [A-Z]\w* .*$", re.MULTILINE)
 """Where kbuild says what it does next. What that has to say follows, with make's --output-sync."""

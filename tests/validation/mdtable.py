@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hotplug_timer.analysis import stats
+from hotplug_common import stats
 
 
 def row(cells: Iterable[str]) -> str:

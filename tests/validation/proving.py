@@ -15,9 +15,10 @@ from typing import IO, Any
 
 import bare
 import logs
-from labtools import ROOT, Lab
 
-from lpar_lab.guest import console
+from hotplug_common.guest import console
+from tests import ROOT
+from tests.lab.labtools import Lab
 
 Say = Callable[[str], None]
 SCRIPTS = Path(__file__).with_name("guest")

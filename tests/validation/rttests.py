@@ -5,9 +5,9 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from lpar_lab import rootfs
-from lpar_lab.arch import Arch
-from lpar_lab.paths import Paths
+from hotplug_common.arch import Arch
+from hotplug_common.guest import rootfs
+from hotplug_common.paths import Paths
 
 PROGRAMS = ("hackbench", "cyclictest")
 LIBRARIES = ("libnuma.so.1", "libcpupower.so.1")

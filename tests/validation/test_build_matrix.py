@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import patchfiles
 import pytest
-import workshop
 from matrix import CONFIGURATIONS, Bench, Configuration, problems
 from proving import RESULTS, none
-from workshop import Workshop
 
-from lpar_lab.paths import Paths
+from hotplug_common.paths import Paths
+from tests.kernel import patchfiles, workshop
+from tests.kernel.workshop import Workshop
 
 pytestmark = pytest.mark.timeout(3600)
 per_configuration = pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=lambda c: c.name)

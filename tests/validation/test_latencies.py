@@ -15,7 +15,7 @@ import rttests
 import verdicts
 from proving import Proving, in_turns, none
 
-from lpar_lab import arch
+from hotplug_common import arch
 
 pytestmark = pytest.mark.timeout(6 * 3600)
 RUNS = 10

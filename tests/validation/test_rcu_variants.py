@@ -8,7 +8,7 @@ import pytest
 import waits
 from proving import Proving, none
 
-from lpar_lab.kernel import series
+from hotplug_common.kernel import series
 
 pytestmark = pytest.mark.timeout(3 * 3600)
 BOOTS_OF_A_ROW = 2

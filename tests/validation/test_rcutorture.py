@@ -8,11 +8,11 @@ ends with a power-off, so that its verdict is the last thing on the console.
 import logs
 import pytest
 import verdicts
-from labtools import wait_for
 from proving import Proving, none
 
-from lpar_lab.kernel import source
-from lpar_lab.paths import Paths
+from hotplug_common.kernel import source
+from hotplug_common.paths import Paths
+from tests.lab.labtools import wait_for
 
 pytestmark = pytest.mark.timeout(8 * 3600)
 HOLDOFF_S = 150

@@ -10,8 +10,8 @@ import pytest
 import verdicts
 from proving import Proving, none
 
-from lpar_lab.kernel import source, tree
-from lpar_lab.paths import Paths
+from hotplug_common.kernel import source, tree
+from hotplug_common.paths import Paths
 
 pytestmark = pytest.mark.timeout(2 * 3600)
 SCRIPT = "tools/testing/selftests/cpu-hotplug/cpu-on-off-test.sh"

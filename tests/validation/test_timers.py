@@ -13,9 +13,9 @@ import pytest
 import verdicts
 from proving import Proving, none
 
-from lpar_lab import arch
-from lpar_lab.kernel import source, tree
-from lpar_lab.paths import Paths
+from hotplug_common import arch
+from hotplug_common.kernel import source, tree
+from hotplug_common.paths import Paths
 
 pytestmark = pytest.mark.timeout(6 * 3600)
 SELFTESTS = "tools/testing/selftests"

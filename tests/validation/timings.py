@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gains import Figure, Run
 
-from hotplug_timer.analysis.predict.timings import OPTIONAL, REQUIRED
+from hotplug_common.timings import OPTIONAL, REQUIRED
 
 VARIANTS = {"plain": "", "expedited": " expedited", "legacy": " cpuN/online"}
 """Ways of switching, by what they add to the kernel's name. With a crash kernel loaded, on costs something

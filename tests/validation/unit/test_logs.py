@@ -1,12 +1,12 @@
 """The kernel's log: what counts as trouble, what belongs to one report, and what exceptions cover."""
 
-from pathlib import Path
-
 import logs
 import pytest
 from logs import Allowed
 
-GOLDEN = Path(__file__).resolve().parents[3] / "tests/golden/lpar_lab/console"
+import tests
+
+GOLDEN = tests.GOLDEN / "lpar_lab/console"
 QUIET = """\
 [    0.000000] rcu: \tRCU lockdep checking is enabled.
 [    0.000000] rcu: \tRCU debug extended QS entry/exit.
@@ -58,7 +58,7 @@ def test_trouble_is_noticed(line: str) -> None:
 
 @pytest.mark.parametrize("log", sorted(path.name for path in GOLDEN.glob("*.log")) if GOLDEN.exists() else [])
 def test_what_the_lab_knows_as_bad_is_bad_here(log: str) -> None:
-    from lpar_lab.guest import console  # noqa: PLC0415
+    from hotplug_common.guest import console  # noqa: PLC0415
 
     text = (GOLDEN / log).read_text(errors="replace")
     verdict = console.classify(text.splitlines(), console.load_rules())

@@ -5,7 +5,8 @@ from pathlib import Path
 import matrix
 import pytest
 from matrix import Compiled, Configuration
-from workshop import is_for
+
+from tests.kernel.workshop import is_for
 
 TREE = Path("/src/linux")
 OUTPUT = """\

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from testinfra.host import Host
-
 from conftest import State
+from testinfra.host import Host
 
 
 def test_it_runs_its_default_kernel_with_the_same_cpus(now: State, before: State) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from testinfra.host import Host
-
 from conftest import State
+from testinfra.host import Host
 
 STAGING = "/var/lib/smt-ab"
 

@@ -1,0 +1,346 @@
+"""Whole runs of ab.yml and rollback.yml against the fake host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, PlayResult
+
+ALL_PLAYBOOKS = [
+    "ab.yml",
+    "apply-now.yml",
+    "bisect.yml",
+    "deploy.yml",
+    "preflight.yml",
+    "rcu-variants.yml",
+    "regress.yml",
+    "rollback.yml",
+    "time.yml",
+    "trace.yml",
+]
+OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
+
+
+def assert_back(host: FakeHost) -> None:
+    """The host runs its default kernel, and nothing of the run is left on it."""
+    assert host.read("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+    assert host.read("proc/cmdline") == DEFAULT_CMDLINE
+    assert host.read("sys/kernel/kexec_loaded") == "0"
+    assert not host.staging.exists()
+    assert not [path for path in (host.root / "etc").glob("systemd/system/**/*") if "fallback" in path.name]
+
+
+def assert_fails(result: PlayResult, *messages: str) -> None:
+    assert result.code == 2, result.output
+    for message in messages:
+        assert message in result.flat, result.output
+
+
+def loads(host: FakeHost) -> list[str]:
+    """The command line of every kernel that was loaded, in order."""
+    loading = [command for command in host.commands() if command[:2] == ["kexec", "--load"]]
+    return [option for command in loading for option in command if option.startswith("--command-line=")]
+
+
+def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
+    host.write("sys/devices/system/cpu/smt/control", "off\n")
+    host.write("sys/devices/system/cpu/online", "0,8\n")
+
+    result = host.play("ab.yml")
+
+    assert result.code == 0, result.output
+    order = ["stock", "patched", "patched", "stock"]
+    assert loads(host) == [
+        f"--command-line={DEFAULT_CMDLINE} panic=10 smt_ab.variant={name}" for name in order
+    ]
+    files = sorted((host.results / "raw/fake").iterdir())
+    assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(order, start=1)]
+    runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
+    assert [run["host"]["kernel_release"] for run in runs] == [f"6.12-{name}" for name in order]
+    assert str(host.results / "raw/fake") in result.flat
+    assert host.read("sys/devices/system/cpu/smt/control") == "off"
+    waiting = [json.loads(line) for line in host.read("waiting.log").splitlines()]
+    assert waiting == [["smt-ab-fallback.timer"] * 2] * 4, "no boot without a way back"
+    assert_back(host)
+
+
+def test_check_mode_changes_nothing_and_says_what_a_run_would_do(host: FakeHost) -> None:
+    before = {path: path.read_bytes() for path in host.root.rglob("*") if path.is_file()}
+
+    result = host.play("ab.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert "would measure stock, patched, patched, stock, 2 iterations" in result.flat
+    assert "nothing was changed" in result.flat
+    assert {path: path.read_bytes() for path in host.root.rglob("*") if path.is_file()} == before
+    assert not host.results.exists()
+
+
+def test_bad_variables_are_all_named_at_once(host: FakeHost) -> None:
+    stock = host.variables["ab_variants"][0]
+
+    result = host.play(
+        "ab.yml",
+        ab_variants=[stock, stock, {"name": "a b", "artifact": stock["artifact"]}],
+        ab_iterations=0,
+        ab_repeat=0,
+        ab_operations=["smt=off", "smt=half", "cpus=1-", "cores-on=0"],
+        ab_results_dir="results",
+        ab_timer_bundle="/nowhere/t.pyz",
+    )
+
+    assert_fails(
+        result,
+        "twice the same",
+        "'a b', which cannot go on a kernel command line",
+        "ab_iterations is 0; ask for at least 1",
+        "ab_repeat is 0",
+        'ab_operations is ["smt=off", "smt=half", "cpus=1-", "cores-on=0"]; use a list of smt=off|on|K, of',
+        "ab_results_dir is 'results'; give an absolute path",
+        "ab_timer_bundle is /nowhere/t.pyz, which does not exist",
+    )
+    assert not host.commands()
+
+
+def test_one_variant_has_nothing_to_be_compared_with(host: FakeHost) -> None:
+    result = host.play("ab.yml", ab_variants=host.variables["ab_variants"][:1])
+
+    assert_fails(result, "ab_variants names 1 variants; name two or more, first the one to compare with")
+    assert not host.commands()
+
+
+def test_operations_are_what_the_timer_takes(host: FakeHost) -> None:
+    operations = ["smt=off", "smt=4@60", "cores-on=1", "cores-on=all", "cpus=1-7,9", "cpus=3:off@2.5"]
+
+    result = host.play("ab.yml", "--check", ab_operations=operations)
+
+    assert result.code == 0, result.output
+    assert f"2 iterations of {' '.join(operations)} each" in result.flat
+
+
+def test_a_kernel_that_forbids_expediting_is_no_such_variant(host: FakeHost) -> None:
+    stock, _ = host.variables["ab_variants"]
+    host.write("sys/kernel/rcu_normal", "1\n")
+
+    result = host.play("ab.yml", ab_variants=[stock, {**stock, "name": "expedited", "rcu_expedited": True}])
+
+    assert_fails(result, "rcu_expedited could not be set to 1", "forbids expedited grace periods")
+    assert_back(host)
+
+
+def test_earlier_results_are_never_overwritten(host: FakeHost) -> None:
+    earlier = host.results / "raw/fake/01-stock.jsonl"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("precious")
+
+    assert_fails(host.play("ab.yml"), f"{earlier.parent} holds the results of an earlier run")
+    assert earlier.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "does not exist on the controller; make it with lpar-lab build-kernel"),
+        ("ELF", "is not JSON"),
+        ('{"schema": "lpar-lab/kernel/9"}', "does not describe a kernel of schema lpar-lab/kernel/1"),
+    ],
+)
+def test_what_is_no_artefact_is_refused(host: FakeHost, text: str | None, message: str) -> None:
+    path = Path(host.variables["ab_variants"][1]["artifact"])
+    path.unlink() if text is None else path.write_text(text)
+
+    assert_fails(host.play("ab.yml"), f"variant 'patched': {path} {message}")
+
+
+def test_an_image_of_another_machine_or_with_another_checksum_is_refused(host: FakeHost) -> None:
+    host.artifact("patched", arch="s390x", sha256="0" * 64)
+
+    result = host.play("ab.yml")
+
+    assert_fails(result, "variant 'patched'", "has SHA-256", "not " + "0" * 64, "it is built for s390x")
+    assert not host.commands()
+
+
+def test_every_problem_of_a_host_is_named_with_its_next_step(host: FakeHost) -> None:
+    host.write("proc/sys/kernel/kexec_load_disabled", "1\n")
+    host.write("sys/kernel/kexec_loaded", "1\n")
+    host.write("sys/kernel/security/lockdown", "none [integrity] confidentiality\n")
+    host.write("sys/devices/system/cpu/smt/control", "notsupported\n")
+
+    result = host.play("ab.yml", ab_initrd="/boot/none.img")
+
+    assert_fails(
+        result,
+        "kexec is disabled until the next boot; find what sets kernel.kexec_load_disabled",
+        "somebody has loaded a kernel for kexec already",
+        "locked down (integrity)",
+        "set ab_kexec_file_load=true",
+        "SMT cannot be switched here, its state is 'notsupported'",
+        "the initial RAM disk /boot/none.img is not on the host",
+    )
+    assert not host.commands()
+
+
+def test_a_host_on_a_trial_kernel_is_refused_and_rollback_named(host: FakeHost) -> None:
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("ab.yml")
+
+    assert_fails(result, "left over from a run that tried variant 'patched'")
+    assert_fails(result, f"{ANSIBLE / 'playbooks/rollback.yml'} --limit fake")
+    assert not host.commands()
+
+
+def test_a_host_that_another_run_holds_is_left_alone(host: FakeHost) -> None:
+    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+
+    result = host.play("ab.yml")
+
+    assert_fails(
+        result, "root@desk has been using this host since 2026-11-20T08:00:00Z", "ab_break_lock=true"
+    )
+    assert not host.commands()
+    assert json.loads(host.read("var/lib/smt-ab/lock.json")) == OWNER
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("load-refused", "was never loaded: kexec --load"),
+        ("load-ignored", "was never loaded: kexec reported success but /sys/kernel/kexec_loaded is 0"),
+        ("jump-ignored", "the host never went down"),
+    ],
+)
+def test_a_boot_that_goes_wrong_is_named_and_undone(host: FakeHost, fault: str, message: str) -> None:
+    host.write("fault", fault)
+
+    result = host.play("ab.yml")
+
+    assert_fails(result, message, f"The host is back on {DEFAULT_RELEASE} with SMT as it was")
+    assert not list((host.results / "raw/fake").iterdir())
+    assert ["kexec", "-u"] in host.commands()
+    assert_back(host)
+
+
+def test_the_surprising_kernel_is_named(host: FakeHost) -> None:
+    host.artifact("stock", boots="6.12-old-stock")
+
+    result = host.play("ab.yml")
+
+    assert_fails(result, "wanted 6.12-stock with stock variant, found 6.12-old-stock with stock variant")
+    assert_back(host)
+
+
+def test_a_failed_timing_keeps_its_results_and_says_why(host: FakeHost) -> None:
+    host.write("timer-fault", "fails")
+
+    result = host.play("ab.yml")
+
+    assert_fails(result, "variant 'stock' did not complete (outcome 'failed'", "smt=off left CPUs 3,5 online")
+    kept = (host.results / "raw/fake/01-stock.jsonl").read_text().splitlines()
+    assert json.loads(kept[-1])["outcome"] == "failed"
+    assert_back(host)
+
+
+def test_a_timing_that_never_starts_says_why(host: FakeHost) -> None:
+    host.write("timer-fault", "refuses")
+
+    assert_fails(
+        host.play("ab.yml"), "left no results", "SMT=3 is not a level of this machine; use 1, 2, 4 or 8"
+    )
+    assert_back(host)
+
+
+def test_a_host_that_cannot_be_restored_is_shouted_about_and_rollback_brings_it_back(host: FakeHost) -> None:
+    host.write("fault", "reboot-ignored")
+    host.write("timer-fault", "fails")
+
+    result = host.play("ab.yml")
+
+    assert_fails(
+        result,
+        "THE HOST WAS LEFT CHANGED",
+        "the host never went down",
+        "rollback.yml --limit fake -e ab_break_lock=true",
+        "smt=off left CPUs 3,5 online",
+    )
+    assert host.read("proc/cmdline").endswith("smt_ab.variant=stock")
+    (host.root / "fault").unlink()
+
+    assert_fails(host.play("rollback.yml"), "make sure that this run is gone, then add -e ab_break_lock=true")
+    assert host.read("proc/cmdline").endswith("smt_ab.variant=stock")
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+    assert result.code == 0, result.output
+    assert f"fake runs its default kernel {DEFAULT_RELEASE}" in result.flat
+    assert_back(host)
+
+
+def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: FakeHost) -> None:
+    results = host.results / "raw/fake"
+    results.mkdir(parents=True)
+    (results / "01-stock.jsonl").write_text("fetched")
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
+    record |= {"smt_level": "on", "online": "0-15"}
+    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER | {"results": str(results), "default": record}))
+    host.write("var/lib/smt-ab/stage/timing/01-stock.jsonl", "older")
+    host.write("var/lib/smt-ab/stage/timing/02-patched.jsonl", "measured")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert {file.name: file.read_text() for file in results.iterdir()} == {
+        "01-stock.jsonl": "fetched",
+        "02-patched.jsonl": "measured",
+    }
+    assert_back(host)
+
+
+def test_rollback_needs_no_lock_to_bring_a_host_back(host: FakeHost) -> None:
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert_back(host)
+
+
+def test_a_host_whose_clocksource_was_switched_is_refused(host: FakeHost) -> None:
+    boot_id = host.read("proc/sys/kernel/random/boot_id")
+    found = {"before": "tsc", "applied": "hpet", "boot_id": boot_id, "owner": "root@desk"}
+    host.write("var/lib/smt-ab/clocksource.json", json.dumps(found))
+
+    assert_fails(
+        host.play("ab.yml"),
+        "clocks.yml has switched the clocksource from tsc to hpet, which no boot keeps; put it back with"
+        " playbooks/clocks.yml -e clocks_restore=true",
+    )
+    assert not host.commands()
+
+
+def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+
+    result = host.play("rollback.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert "nothing was changed" in result.flat
+    assert not host.commands()
+
+
+@pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
+def test_an_inventory_without_hosts_is_an_error(host: FakeHost, playbook: str) -> None:
+    host.hosts = {}
+
+    assert_fails(host.play(playbook), "the inventory has no host in the group smt_hosts")
+
+
+@pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
+def test_syntax(host: FakeHost, playbook: str) -> None:
+    result = host.play(playbook, "--syntax-check")
+
+    assert result.code == 0, result.output

@@ -1,0 +1,284 @@
+"""Finding the patch that changed how long a switch takes: the steps, and the judgement of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.ansible.test_build import calls, lpar_lab
+from tests.ansible.test_scripts import load
+from tests.fakes.fake_lpar import ANSIBLE, BIN, FAKES, FakeHost
+
+SCRIPT = ANSIBLE / "bisect.sh"
+#: Writes the verdict of a step as the file `answers` has it, and notes the step and how it was called.
+PLAYBOOK = """#!{python}
+import json, os, sys
+from pathlib import Path
+given = dict(word.split("=", 1) for word in sys.argv if word.startswith("bisect_"))
+work = Path({work!r})
+with (work / "steps").open("a") as steps:
+    steps.write(given["bisect_step"] + "\\n")
+called = {{**given, "cwd": os.getcwd(), "project": os.environ.get("LPAR_LAB_PROJECT")}}
+(work / "called").write_text(json.dumps(called))
+verdicts = Path(given["bisect_dir"]) / "verdicts"
+verdicts.mkdir(exist_ok=True)
+answer = json.loads((work / "answers").read_text())[int(given["bisect_step"])]
+if not answer:
+    sys.exit(2)
+(verdicts / given["bisect_step"]).write_text(answer)
+"""
+
+
+def bisect(tmp_path: Path, answers: str, *arguments: str, **environment: str) -> tuple[int, str, list[int]]:
+    """Bisect a series whose steps behave as the letters say; return exit code, output and the steps taken."""
+    words = {"o": "old", "n": "new", "s": "skip", "x": ""}
+    (tmp_path / "answers").write_text(json.dumps([words[letter] for letter in answers]))
+    (tmp_path / "steps").write_text("")
+    book = tmp_path / "ansible-playbook"
+    book.write_text(PLAYBOOK.format(python=sys.executable, work=str(tmp_path)))
+    book.chmod(0o755)
+    done = subprocess.run(
+        [SCRIPT, *arguments] if arguments else [SCRIPT, tmp_path / "walk", "0", str(len(answers) - 1)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:{BIN}:/usr/bin:/bin", "LC_ALL": "C.UTF-8", **environment},
+    )
+    steps = [int(step) for step in (tmp_path / "steps").read_text().split()]
+    return done.returncode, done.stdout + done.stderr, steps
+
+
+def test_the_patch_that_changed_it_is_found_and_no_step_is_taken_twice(tmp_path: Path) -> None:
+    code, said, steps = bisect(tmp_path, "ooooonnnn")
+    assert code == 0, said
+    assert "is the first after commit" in said
+    assert "\n    5 patches" in said
+    assert len(steps) == len(set(steps)) == 3
+    # An inventory may be named relative to where it was called.
+    assert json.loads((tmp_path / "called").read_text())["cwd"] == str(tmp_path)
+    code, said, steps = bisect(tmp_path, "ooooonnnn")
+    assert (code, steps) == (0, [])
+    assert "\n    5 patches" in said
+
+
+def test_a_step_that_tells_nothing_is_skipped(tmp_path: Path) -> None:
+    code, said, steps = bisect(tmp_path, "oosnn")
+    assert 2 in steps
+    assert "There are only 'skip'ped commits left to test" in said
+    assert code != 0
+
+
+def test_a_step_that_could_not_be_measured_ends_it_and_is_taken_again(tmp_path: Path) -> None:
+    code, said, _ = bisect(tmp_path, "oxn")
+    assert code != 0, said
+    code, said, steps = bisect(tmp_path, "oon")
+    assert (code, steps) == (0, [1]), said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("here", "0", "3"), "name the directory by its absolute path"),
+        (("/srv/a b", "0", "3"), "has characters other than"),
+        (("/srv/bisect", "3", "3"), "OLD and NEW are '3' and '3'"),
+        (("/srv/bisect",), "OLD and NEW are '' and ''"),
+    ],
+)
+def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+    code, said, steps = bisect(tmp_path, "on", *arguments)
+    assert (code, steps) == (2, [])
+    assert words in said
+
+
+def test_a_directory_of_other_ends_is_refused(tmp_path: Path) -> None:
+    assert bisect(tmp_path, "on")[0] == 0
+    code, said, _ = bisect(tmp_path, "onn")
+    assert code == 2
+    assert "is of a bisection between other ends" in said
+
+
+SUBJECTS = ["cpu: Look twice", "cpu: Wait for nobody", "cpu: Tidy up"]
+
+
+@dataclass(frozen=True)
+class Linux:
+    """A git tree with three commits on the lab's source, which is 6.12.1."""
+
+    tree: Path
+    environment: dict[str, str]
+
+    def git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=Test", "-c", "user.email=test@localhost")
+        done = subprocess.run(
+            ["git", "-C", self.tree, *identity, *arguments], check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, subject: str, **files: str) -> None:
+        for name, text in files.items():
+            (self.tree / name).write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", subject)
+
+
+@pytest.fixture
+def linux(tmp_path: Path) -> Linux:
+    tree, tarball = tmp_path / "linux", tmp_path / "linux-6.12.1.tar.gz"
+    tree.mkdir()
+    # Mails as somebody may have configured them.
+    (tmp_path / "gitconfig").write_text(
+        "[format]\n\tcoverLetter = true\n\tattach = true\n\tnumbered = true\n"
+    )
+    made = Linux(
+        tree,
+        {
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+            "LPAR_LAB_SOURCE_URL": f"file://{tarball}",
+            "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
+        },
+    )
+    made.git("init", "--quiet", "--initial-branch", "topic")
+    made.commit("Linux 6.12.1", Makefile="VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n", cpu="down\n")
+    made.git("tag", "v6.12.1")
+    made.git("archive", "--prefix", "linux/", "--output", str(tarball), "v6.12.1")
+    made.environment["LPAR_LAB_SOURCE_SHA256"] = hashlib.sha256(tarball.read_bytes()).hexdigest()
+    for number, subject in enumerate(SUBJECTS, start=1):
+        made.commit(subject, cpu="down\n" * (number + 1))
+    return made
+
+
+def bisect_range(tmp_path: Path, linux: Linux, answers: str, span: str) -> tuple[int, str, list[int]]:
+    walk = str(tmp_path / "walk")
+    return bisect(tmp_path, answers, walk, "--range", str(linux.tree), span, **linux.environment)
+
+
+def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) -> None:
+    """With the real lpar-lab, which applies the commits to its source."""
+    code, said, steps = bisect_range(tmp_path, linux, "oonn", "v6.12.1..topic")
+    assert code == 0, said
+    found = linux.git("log", "-1", "--format=%h %s", "topic~1")
+    assert found.endswith(SUBJECTS[1])
+    assert f"\n    2 patches: {found}" in said
+    assert set(steps) <= {1, 2}
+
+    called = json.loads((tmp_path / "called").read_text())
+    assert (called["bisect_variant"], called["bisect_base"]) == ("range", "6.12")
+    project = Path(called["project"])
+    assert (project / "kernel-patches/configs/base.config").exists()
+    series = (project / "kernel-patches/experiments/range/series").read_text().split()
+    assert [name[:4] for name in series] == ["0001", "0002", "0003"]
+
+    code, again, steps = bisect_range(tmp_path, linux, "oonn", "v6.12.1..topic")
+    assert (code, steps) == (0, []), again
+
+    refusal = f"{tmp_path}/walk is of a bisection between other ends; name another directory"
+    code, said, steps = bisect_range(tmp_path, linux, "oonn", "v6.12.1..topic~1")
+    assert (code, steps) == (2, [])
+    assert refusal in said
+    code, said, steps = bisect(tmp_path, "oonn")
+    assert (code, steps) == (2, [])
+    assert refusal in said
+
+
+def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: Path, linux: Linux) -> None:
+    linux.git("checkout", "--quiet", "-b", "side", "v6.12.1")
+    linux.commit("Another file", other="text\n")
+    linux.git("checkout", "--quiet", "topic")
+    linux.git("merge", "--quiet", "--no-edit", "side")
+    linux.git("tag", "merged")
+    linux.commit("Nothing")
+    linux.git("tag", "nothing")
+    linux.git("checkout", "--quiet", "-b", "later", "topic~3")
+    linux.commit("On what the lab has not", cpu="up\n")
+    refused = {
+        "v6.12.1...topic": (2, "the range is 'v6.12.1...topic'; give OLD..NEW"),
+        "v6.12.1": (2, "the range is 'v6.12.1'; give OLD..NEW"),
+        "v6.12.1..gone": (2, "has no commit 'gone'"),
+        "v6.12.1..v6.12.1": (4, "v6.12.1..v6.12.1 is empty; name the newer end last"),
+        "side..later": (4, "side..later is not linear: side is no ancestor of later"),
+        "v6.12.1..merged": (4, "v6.12.1..merged is not linear: it has merges"),
+        "merged..nothing": (4, "merged..nothing has commits that change nothing"),
+        "later~1..later": (
+            4,
+            "0001-On-what-the-lab-has-not.patch (patch 1 of 1) does not apply to 6.12 (6.12.1)",
+        ),
+    }
+    for span, (wanted, words) in refused.items():
+        code, said, steps = bisect_range(tmp_path, linux, "on", span)
+        assert (code, steps) == (wanted, []), said
+        assert "error: " in said.splitlines()[-1]
+        assert words in said.splitlines()[-1]
+    assert not (tmp_path / "walk/walk").exists()
+
+
+@pytest.mark.parametrize(
+    ("against_old", "against_new", "verdict"),
+    [
+        ("no difference shown", "slower", "old"),
+        ("faster", "no difference shown", "new"),
+        ("slower", "too few samples", "new"),
+        ("faster", "slower", "skip"),
+        ("no difference shown", "no difference shown", "skip"),
+        ("not measured", "not measured", "skip"),
+    ],
+)
+def test_a_step_is_like_one_end_or_skipped(against_old: str, against_new: str, verdict: str) -> None:
+    assert load("judge_step").judge(against_old, against_new) == verdict
+
+
+def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeHost) -> None:
+    tool = lpar_lab(host, "6.12-patched", "tar")
+    del host.variables["ab_variants"]
+
+    result = host.play(
+        "bisect.yml",
+        "--check",
+        bisect_dir=str(host.work),
+        bisect_old=0,
+        bisect_new=4,
+        bisect_step=2,
+        bisect_tool=str(tool),
+    )
+
+    assert result.code == 0, result.output
+    assert "would build" in result.flat
+    assert f"patches with {tool} build-kernel" in result.flat
+    assert calls(host) == []
+
+
+def test_a_step_that_was_measured_is_judged(host: FakeHost) -> None:
+    """By the real comparison, of what three kernels left."""
+    results = host.work / "steps/2/raw/fake"
+    results.mkdir(parents=True)
+    for number, (label, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
+        host.write("proc/sys/kernel/osrelease", label)
+        host.write("seconds.json", json.dumps({label: seconds}))
+        options = {"iterations": 6, "count-iterations": 0, "warmup": 0, "settle": 0, "timeout": 60}
+        subprocess.run(
+            [
+                *(sys.executable, FAKES / "timer.py", "run", "smt=off", "smt=on", "--label", label),
+                *(word for name, value in options.items() for word in (f"--{name}", str(value))),
+                *("--sysroot", host.root, "--output", results / f"{number:02}-{label}.jsonl"),
+            ],
+            check=True,
+            capture_output=True,
+        )
+    playbook = host.work / "judge.yml"
+    playbook.write_text(
+        "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"
+        "    - ansible.builtin.include_role: {name: bisect, tasks_from: judge}\n"
+    )
+
+    result = host.play(str(playbook), bisect_dir=str(host.work), bisect_step=2)
+
+    assert result.code == 0, result.output
+    assert (host.work / "verdicts/2").read_text() == "new\n"
+    assert "2 patches: new (smt=off: faster against the old end, no difference shown against" in result.flat

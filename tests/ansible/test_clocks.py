@@ -1,0 +1,396 @@
+"""Whole runs of clocks.yml against the fake host: audit, apply, put back, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clock_check.bundle import build_bundle
+from hotplug_common.bundle import write as write_bundle
+from tests.ansible.test_ab import OWNER, assert_fails
+from tests.fakes.fake_lpar import FAKES, MACHINE, FakeHost, PlayResult
+
+# Modules are started, each in a Python of its own.
+pytestmark = pytest.mark.timeout(300)
+
+CLOCKSOURCE = "sys/devices/system/clocksource/clocksource0"
+RECORD = "var/lib/smt-ab/clocksource.json"
+INVARIANT = "tsc constant_tsc nonstop_tsc"
+
+
+@pytest.fixture
+def server(host: FakeHost) -> FakeHost:
+    """A fake x86 server with three clocksources, and a bundle whose probe is a fake one."""
+    host.write(f"{CLOCKSOURCE}/current_clocksource", "tsc\n")
+    host.write(f"{CLOCKSOURCE}/available_clocksource", "tsc hpet acpi_pm \n")
+    host.write("proc/cpuinfo", f"processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: {INVARIANT}\n")
+    host.write("proc/sys/kernel/arch", "x86_64\n")
+    host.write("sys/devices/system/cpu/possible", "0-15\n")
+    host.write("dev/kmsg", "6,0,0,-;Linux version 6.12\n")
+    probe = f"#!{sys.executable} -IS\nROOT = {str(host.root)!r}\n{(FAKES / 'probe.py').read_text()}"
+    bundle = host.work / "clock-check.pyz"
+    write_bundle(bundle, build_bundle(probe.encode()))
+    host.variables |= {
+        "clocks_results_dir": str(host.results),
+        "clocks_bundles": {MACHINE: str(bundle)},
+        "clocks_settle": 0,
+    }
+    return host
+
+
+def current(host: FakeHost) -> str:
+    return host.read(f"{CLOCKSOURCE}/current_clocksource")
+
+
+def record(host: FakeHost) -> dict[str, str]:
+    found: dict[str, str] = json.loads(host.read(RECORD))
+    return found
+
+
+def audit(host: FakeHost, name: str = "fake") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((host.results / f"audit/{name}.json").read_text())
+    return found
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def changed(result: PlayResult) -> int:
+    """How many tasks changed the host, by the recap."""
+    (count,) = re.findall(r"^fake\s+: ok=\d+\s+changed=(\d+)", result.output, re.MULTILINE)
+    return int(count)
+
+
+def again(host: FakeHost) -> None:
+    """Make room for another audit."""
+    shutil.rmtree(host.results, ignore_errors=True)
+
+
+def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: FakeHost) -> None:
+    before = files(server.root)
+
+    result = server.play("clocks.yml", clocks_iterations=1, clocks_threads="1,4", clocks_calls=5000)
+
+    assert result.code == 0, result.output
+    assert files(server.root) == before
+    assert list((server.work / "tmp").iterdir()) == []
+    raw = sorted((server.results / "raw/fake").iterdir())
+    assert [path.name for path in raw] == ["order.jsonl", "scale.jsonl"]
+    lines = [json.loads(line) for path in raw for line in path.read_text().splitlines()]
+    assert [line["operation"] for line in lines if line["record"] == "iteration"] == [
+        "order/vdso/16-threads",
+        "order/syscall/16-threads",
+        *(f"scale/{path}/{n}" for path in ("vdso", "syscall") for n in ("1-thread", "4-threads")),
+    ]
+    found = audit(server)
+    assert found["measured"][0]["violations"] == 0
+    assert found["recommendation"]["clocksource"] == "tsc"
+    assert (found["host"]["emulated"], found["applied"]) == (False, None)
+    table = (server.results / "clocks.md").read_text()
+    assert "1 of 1 hosts use the clocksource they should" in table
+    assert (
+        "| fake | 6.12-default x86_64 | none | tsc | hpet acpi_pm | yes | 0 | 0.025 | 0.025 | 0 | - | tsc |"
+        in table
+    )
+    assert json.loads((server.results / "clocks.json").read_text())["hosts"] == [{"name": "fake", **found}]
+    assert "fake uses tsc" in result.flat
+
+
+def test_many_hosts_are_in_one_table_without_those_that_failed(server: FakeHost) -> None:
+    server.hosts = {name: {"ansible_connection": "local"} for name in ("broken", "db1.example", "web1")}
+    server.hosts["broken"]["ansible_python_interpreter"] = "/nowhere/python3"
+
+    result = server.play("clocks.yml", clocks_measure=False, ab_emulated=True)
+
+    assert_fails(result, "/nowhere/python3")
+    rows = json.loads((server.results / "clocks.json").read_text())["hosts"]
+    assert [(row["name"], row["measured"], row["host"]["emulated"]) for row in rows] == [
+        ("db1.example", [], True),
+        ("web1", [], True),
+    ]
+    assert list((server.results / "raw/web1").iterdir()) == []
+
+
+def test_a_clock_that_goes_backwards_is_in_the_audit_and_the_recommended_one_is_applied(
+    server: FakeHost,
+) -> None:
+    server.write("probe-fault", "backwards")
+
+    result = server.play("clocks.yml", clocks_apply="recommended", clocks_threads="1")
+
+    assert result.code == 0, result.output
+    assert current(server) == "hpet"
+    found = audit(server)
+    assert found["measured"][0]["violations"] == 3
+    assert (
+        "not tsc: order/vdso/16-threads: 3 of 1000000 calls returned less"
+        in found["recommendation"]["reason"]
+    )
+    assert found["applied"] == {"before": "tsc", "now": "hpet"}
+    assert "1 of 1 hosts use the clocksource they should" in (server.results / "clocks.md").read_text()
+
+
+def test_apply_and_put_back(server: FakeHost) -> None:
+    quick = {"clocks_measure": False}
+
+    result = server.play("clocks.yml", clocks_apply="hpet", **quick)
+
+    assert result.code == 0, result.output
+    assert current(server) == "hpet"
+    first = record(server)
+    assert (first["before"], first["applied"]) == ("tsc", "hpet")
+    assert first["boot_id"] == server.read("proc/sys/kernel/random/boot_id")
+    assert [path.name for path in server.staging.iterdir()] == ["clocksource.json"]
+    assert audit(server)["applied"] == {"before": "tsc", "now": "hpet"}
+    assert "fake uses hpet" in result.flat
+
+    # Again: nothing to change, and what was there first stays noted.
+    again(server)
+    result = server.play("clocks.yml", clocks_apply="hpet", **quick)
+    assert result.code == 0, result.output
+    assert (current(server), record(server), audit(server)["applied"]) == ("hpet", first, None)
+
+    # Another: still the first one comes back.
+    again(server)
+    result = server.play("clocks.yml", clocks_apply="acpi_pm", **quick)
+    assert result.code == 0, result.output
+    assert (current(server), record(server)["before"]) == ("acpi_pm", "tsc")
+
+    result = server.play("clocks.yml", clocks_restore=True, clocks_results_dir="")
+    assert result.code == 0, result.output
+    assert (current(server), server.staging.exists()) == ("tsc", False)
+    assert "fake uses tsc" in result.flat
+
+    before = files(server.root)
+    result = server.play("clocks.yml", clocks_restore=True, clocks_results_dir="")
+    assert result.code == 0, result.output
+    assert files(server.root) == before
+
+
+def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: FakeHost) -> None:
+    before = files(server.root)
+
+    result = server.play("clocks.yml", "--check", clocks_apply="hpet")
+    assert result.code == 0, result.output
+    assert "fake uses tsc of tsc hpet acpi_pm" in result.flat
+    assert "fake: tsc would be switched to hpet" in result.flat
+    assert "check mode: nothing was changed" in result.flat
+    nothing = server.play("clocks.yml", "--check", clocks_apply="tsc")
+    assert "fake: tsc is in use already" in nothing.flat
+    assert changed(result) == changed(nothing) + 1
+    result = server.play("clocks.yml", "--check", clocks_apply="recommended")
+    assert result.code == 0, result.output
+    assert "would audit, and apply what the audit recommends" in result.flat
+    assert_fails(server.play("clocks.yml", "--check", clocks_apply="hpte"), "no clocksource hpte now")
+
+    assert files(server.root) == before
+    assert not server.results.exists()
+
+
+def test_check_mode_says_what_would_be_put_back(server: FakeHost) -> None:
+    applied(server, "hpet", before="tsc")
+    before = files(server.root)
+
+    result = server.play("clocks.yml", "--check", clocks_restore=True)
+
+    assert result.code == 0, result.output
+    assert "fake: hpet would be switched to tsc" in result.flat
+    assert files(server.root) == before
+
+
+def applied(host: FakeHost, name: str, *, before: str, boot_id: str | None = None) -> None:
+    """Leave the fake host as clocks.yml does that has applied a clocksource."""
+    boot_id = boot_id or host.read("proc/sys/kernel/random/boot_id")
+    host.write(f"{CLOCKSOURCE}/current_clocksource", f"{name}\n")
+    host.write(RECORD, json.dumps({"before": before, "applied": name, "boot_id": boot_id, "owner": "me"}))
+
+
+def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server: FakeHost) -> None:
+    before = files(server.root)
+
+    result = server.play("clocks.yml", clocks_apply="hpte", clocks_measure=False)
+
+    assert_fails(
+        result,
+        "fake: the clocksource could not be switched to hpte: this kernel has no clocksource hpte now, it has"
+        " tsc, hpet, acpi_pm",
+        "The clocksource is tsc, as it was",
+    )
+    assert files(server.root) == before
+    assert audit(server)["applied"] is None
+    assert (server.results / "clocks.md").exists()
+
+
+def test_an_earlier_switch_stays_when_the_next_one_is_refused(server: FakeHost) -> None:
+    applied(server, "hpet", before="tsc")
+    before = files(server.root)
+
+    assert_fails(
+        server.play("clocks.yml", clocks_apply="hpte", clocks_measure=False),
+        "The clocksource is hpet, as it was",
+    )
+
+    assert files(server.root) == before
+
+
+def test_a_clocksource_that_the_kernel_leaves_again_is_put_back(server: FakeHost) -> None:
+    with kernel_that_leaves(server, "hpet", to="acpi_pm"):
+        result = server.play("clocks.yml", clocks_apply="hpet", clocks_measure=False, clocks_settle=3)
+
+    assert_fails(result, "the kernel left hpet for acpi_pm within 3 s", "The clocksource is tsc, as it was")
+    assert (current(server), server.staging.exists()) == ("tsc", False)
+
+
+@contextmanager
+def kernel_that_leaves(host: FakeHost, name: str, *, to: str) -> Iterator[None]:
+    """Switch the fake host's clocksource as a kernel's watchdog does."""
+    file, over = host.root / CLOCKSOURCE / "current_clocksource", threading.Event()
+
+    def watch() -> None:
+        # Long enough after the write for its own check to have passed.
+        while not over.wait(0.5):
+            if file.read_text() == name:
+                file.write_text(to)
+
+    watchdog = threading.Thread(target=watch)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watchdog.join()
+
+
+def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeHost) -> None:
+    server.write(f"{CLOCKSOURCE}/available_clocksource", "tsc \n")
+    server.write("dev/kmsg", "6,0,0,-;tsc: Marking TSC unstable due to clocksource watchdog\n")
+
+    result = server.play("clocks.yml", clocks_apply="recommended", clocks_measure=False)
+
+    assert_fails(
+        result, "no clocksource can be recommended: nothing here can be relied on: tsc: the kernel logged"
+    )
+    assert (current(server), server.staging.exists()) == ("tsc", False)
+
+
+def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) -> None:
+    applied(server, "hpet", before="tsc")
+    lock = OWNER | {"default": {}}
+    server.write("var/lib/smt-ab/lock.json", json.dumps(lock))
+
+    again_held = server.play("clocks.yml", clocks_restore=True)
+    assert_fails(
+        again_held, "root@desk has been using this host", "rollback.yml --limit fake -e ab_break_lock=true"
+    )
+    assert current(server) == "hpet"
+
+    result = server.play("rollback.yml", "--check", ab_break_lock=True)
+    assert "and to clocksource tsc; nothing was changed" in result.flat
+    assert current(server) == "hpet"
+    result = server.play("rollback.yml", ab_break_lock=True)
+    assert result.code == 0, result.output
+    assert "with clocksource tsc" in result.flat
+    assert (current(server), server.staging.exists()) == ("tsc", False)
+    assert ["systemctl", "--no-block", "reboot"] not in server.commands()
+
+
+def test_a_record_of_another_boot_is_void(server: FakeHost) -> None:
+    applied(server, "tsc", before="hpet", boot_id="another")
+
+    result = server.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert (current(server), server.staging.exists()) == ("tsc", False)
+
+
+def test_what_somebody_else_changed_is_left_alone(server: FakeHost) -> None:
+    applied(server, "hpet", before="tsc")
+    server.write(f"{CLOCKSOURCE}/current_clocksource", "acpi_pm\n")
+
+    result = server.play("clocks.yml", clocks_restore=True)
+
+    assert_fails(result, "says acpi_pm, not the hpet that was applied", "left alone (before, it said tsc)")
+    assert current(server) == "acpi_pm"
+    assert sorted(path.name for path in server.staging.iterdir()) == ["clocksource.json"]
+
+
+def test_a_measurement_that_fails_is_told_in_its_own_words(server: FakeHost) -> None:
+    server.write("probe-fault", "fails")
+
+    result = server.play("clocks.yml", clocks_apply="hpet")
+
+    assert_fails(
+        result,
+        "the clock could not be measured with order: clock-check: error: clock-probe failed: out of luck",
+    )
+    assert current(server) == "tsc"
+    assert list((server.work / "tmp").iterdir()) == []
+
+
+def test_a_host_that_another_run_holds_is_left_alone(server: FakeHost) -> None:
+    server.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+
+    assert_fails(server.play("clocks.yml"), "root@desk has been using this host since 2026-11-20T08:00:00Z")
+    assert not (server.results / "raw").exists()
+
+
+def test_bad_variables_are_all_named_at_once(server: FakeHost) -> None:
+    result = server.play(
+        "clocks.yml",
+        clocks_results_dir="results",
+        clocks_apply="hpet,tsc",
+        clocks_restore=False,
+        clocks_calls=0,
+        clocks_iterations=0,
+        clocks_seconds=0,
+        clocks_bundles={"x86_64": "/nowhere/c.pyz"},
+    )
+
+    assert_fails(
+        result,
+        "clocks_results_dir is 'results'; give an absolute path",
+        "clocks_apply is 'hpet,tsc'; name one clocksource, or recommended",
+        "clocks_calls is 0",
+        "clocks_iterations is 0",
+        "clocks_seconds is 0",
+        "clocks_bundles names /nowhere/c.pyz, which does not exist",
+    )
+    assert_fails(
+        server.play("clocks.yml", clocks_apply="hpet", clocks_restore=True), "are both set; use one of them"
+    )
+
+
+def test_an_earlier_audit_is_never_overwritten(server: FakeHost) -> None:
+    earlier = server.results / "audit/fake.json"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("precious")
+
+    assert_fails(server.play("clocks.yml"), f"{server.results} holds an earlier audit of fake; move it away")
+    assert earlier.read_text() == "precious"
+
+
+def test_the_bundle_is_made_where_none_is_given(server: FakeHost) -> None:
+    if shutil.which("gcc") is None:
+        pytest.skip("no C compiler here")
+    del server.variables["clocks_bundles"]
+
+    result = server.play("clocks.yml", clocks_measure=False)
+
+    assert result.code == 0, result.output
+    assert (server.results / f"clock-check-{MACHINE}.pyz").exists()
+
+
+def test_an_inventory_without_hosts_is_an_error(server: FakeHost) -> None:
+    server.hosts = {}
+
+    assert_fails(server.play("clocks.yml"), "the inventory has no host in the group smt_hosts")

@@ -1,0 +1,103 @@
+"""The page for operators, held against what it is about: its commands run, its variables are options."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.ansible.test_build import lpar_lab
+from tests.fakes.fake_lpar import ANSIBLE, DEFAULT_RELEASE, MACHINE, REPO, FakeHost
+from tests.fakes.fakehost import FakeHost as Kernel
+
+TEXT = (REPO / "docs/operations.md").read_text()
+#: Each with the playbooks that it names, and its options.
+COMMANDS = [
+    (found[1].replace("playbooks/", "").strip(), found[2])
+    for found in re.finditer(r"^ansible-playbook -i \S+ ((?:playbooks/\S+ ?)+)(.*)$", TEXT, re.MULTILINE)
+]
+FLEET = re.search(r"^```json\n(.*?deploy_artifacts.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+#: What is of other hosts here, and has tests of its own.
+OTHERS = ("--limit", "build_host=", "boot=")
+#: What build.yml says.
+RELEASE = "6.12-patched"
+
+
+def test_the_page_has_every_playbook_that_it_is_about() -> None:
+    assert {playbook for playbooks, _ in COMMANDS for playbook in playbooks.split()} == {
+        *(
+            "apply-now.yml",
+            "build.yml",
+            "deploy.yml",
+            "preflight.yml",
+            "rollback.yml",
+            "time.yml",
+            "trace.yml",
+        )
+    }
+
+
+@pytest.mark.timeout(600)
+def test_its_commands_run_as_they_stand_there(host: FakeHost, switching: Kernel, tmp_path: Path) -> None:
+    """In their order, on one host."""
+    given = ("ab_variants", "ab_results_dir", "ab_iterations")
+    host.variables = {name: value for name, value in host.variables.items() if name not in given}
+    # The kernels of the stand-in are for this machine.
+    switching.put("proc/sys/kernel/arch", MACHINE)
+    host.variables["kernel_build_tool"] = str(lpar_lab(host, RELEASE, "tar"))
+    assert FLEET
+    here = re.sub(r"RELEASE\w*", RELEASE, FLEET[1].replace("/srv/", f"{tmp_path}/srv/"))
+    (host.work / "fleet.json").write_text(here)
+    for playbook, options in COMMANDS:
+        if not any(word in options for word in OTHERS):
+            here = options.replace("/srv/", f"{tmp_path}/srv/").replace("RELEASE", RELEASE)
+            result = host.play(playbook, *shlex.split(here))
+            assert result.code == 0, f"{playbook} {options}\n{result.output}"
+    assert switching.online == {0, 4}
+    assert sorted(path.name for path in (tmp_path / "srv").iterdir()) == [
+        *("fleet", "kernels", "preflight", "timing", "traces")
+    ]
+    names = sorted(path.name for path in (tmp_path / "srv/timing/raw/fake").iterdir())
+    assert names == ["01-before.jsonl", "02-after.jsonl"]
+    runs = [(tmp_path / f"srv/timing/raw/fake/{name}").read_text().splitlines()[0] for name in names]
+    releases = [json.loads(run)["host"]["kernel_release"] for run in runs]
+    assert releases == [DEFAULT_RELEASE, RELEASE]
+    assert host.read("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+
+
+def test_its_variables_are_ones_that_something_reads() -> None:
+    named = set(re.findall(r"-e (\w+)=", TEXT)) | set(re.findall(r"^\| `(\w+)`", TEXT, re.MULTILINE))
+    read = "".join(path.read_text() for path in (ANSIBLE / "playbooks").glob("*.yml"))
+    for path in (ANSIBLE / "roles").glob("*/meta/argument_specs.yml"):
+        for spec in yaml.safe_load(path.read_text())["argument_specs"].values():
+            read += " ".join(["", *spec.get("options", {})])
+    assert len(named) > 8
+    assert {name for name in named if not re.search(rf"\b{name}\b", read)} == set()
+
+
+def test_every_reason_is_in_its_table() -> None:
+    """By a word of each: a reason that is added to the judgement needs a row, or a place in one."""
+    source = (REPO / "tools/hotplug-timer/src/hotplug_timer/target/judge.py").read_text()
+    table = TEXT.partition("| verdict | reason |")[2].partition("\n\n")[0]
+    words = {
+        "_held": "lock",
+        "_kexec": "kexec",
+        "_clocksource": "clocksource",
+        "_timing": "room",
+        "_installing": "room in `/boot`",
+        "_expediting": "rcu_normal",
+        "_smt": "SMT level",
+        "_disturbed_tasks": "SCHED_DEADLINE",
+        "_disturbed_cpusets": "cpusets",
+        "_isolated": "isolcpus",
+        "_slow": "one by one",
+        "_fallback": "watchdog",
+    }
+    judged = set(re.findall(r"yield from (_\w+)\(", source))
+    assert judged == set(words)
+    for word in words.values():
+        assert word in table

@@ -1,0 +1,217 @@
+"""Hosts of several kinds in one play, and many of them: the fake ones are reached by a stand-in for ssh."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ansible.test_ab import assert_back, assert_fails
+from tests.ansible.test_operations import files_of, recap
+from tests.fakes import fake_lpar
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeHost, PlayResult
+
+# Modules are started, each in a Python of its own.
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A POWER and an x86-64 host, and a kernel for each."""
+
+    power: FakeHost
+    x86: FakeHost
+    kernels: dict[str, str]
+
+    def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
+        return self.power.play(playbook, *arguments, **variables)
+
+    def releases(self) -> list[str]:
+        return [host.read("proc/sys/kernel/osrelease") for host in (self.power, self.x86)]
+
+
+@pytest.fixture
+def fleet(host: FakeHost, tmp_path: Path) -> Fleet:
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    x86 = fake_lpar.build(beside)
+    host.write("proc/sys/kernel/arch", "ppc64le\n")
+    x86.write("proc/sys/kernel/arch", "x86_64\n")
+    x86.write("sys/devices/system/cpu/smt/control", "off\n")
+    x86.write("sys/devices/system/cpu/online", "0,8\n")
+    host.hosts = {"lpar1": host.remote(), "bench1": x86.remote()}
+    for given in ("ab_variants", "ab_sysroot", "ab_staging_dir"):
+        del host.variables[given]
+    kernels = {
+        "ppc64le": str(host.packed("power", arch="ppc64le")),
+        "x86_64": str(host.packed("x86", arch="x86_64")),
+    }
+    return Fleet(host, x86, kernels)
+
+
+def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Fleet) -> None:
+    before = [files_of(host) for host in (fleet.power, fleet.x86)]
+    given = {"deploy_artifacts": fleet.kernels, "ab_label": "deployed"}
+
+    result = fleet.play("deploy.yml time.yml", "--check", **given)
+
+    assert result.code == 0, result.output
+    assert f"lpar1: would start 6.12-power with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
+    assert f"bench1: would start 6.12-x86 with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
+    assert [files_of(host) for host in (fleet.power, fleet.x86)] == before
+
+    result = fleet.play("deploy.yml time.yml", **given, deploy_serial="100%")
+
+    assert result.code == 0, result.output
+    assert result.output.count("PLAY [Leave hosts on another kernel]") == 1
+    assert fleet.releases() == ["6.12-power", "6.12-x86"]
+    for name, release in (("lpar1", "6.12-power"), ("bench1", "6.12-x86")):
+        (timed,) = (fleet.power.results / "raw" / name).glob("*.jsonl")
+        assert timed.name == "01-deployed.jsonl"
+        assert json.loads(timed.read_text().splitlines()[0])["host"]["kernel_release"] == release
+    assert fleet.x86.read("sys/devices/system/cpu/online") == "0,8"
+
+    result = fleet.play("deploy.yml", deploy_artifacts=fleet.kernels)
+
+    assert result.code == 0, result.output
+    assert [recap(result.output, name)["changed"] for name in ("lpar1", "bench1")] == [0, 0]
+
+    result = fleet.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert_back(fleet.power)
+    assert_back(fleet.x86)
+
+
+def test_hosts_are_timed_side_by_side_when_told_to(fleet: Fleet) -> None:
+    result = fleet.play("time.yml", ab_serial=2)
+
+    assert result.code == 0, result.output
+    assert result.output.count("PLAY [Time switches on the running kernel]") == 1
+    assert [len(list((fleet.power.results / "raw" / name).iterdir())) for name in fleet.power.hosts] == [1, 1]
+
+    fleet.power.write("timer-fault", "fails")
+
+    result = fleet.play("time.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert result.output.count("PLAY [Time switches on the running kernel]") == 2
+
+    result = fleet.play("time.yml")
+
+    assert_fails(result, "lpar1: the timing", "did not complete")
+    assert "bench1: " not in result.output, "the next host is not touched"
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        (
+            {"deploy_artifacts": {"x86_64": "{x86_64}"}},
+            ["lpar1: the host is ppc64le, and deploy_artifacts has x86_64 only; add one, or leave"],
+        ),
+        (
+            {"deploy_artifacts": {"ppc64le": "{x86_64}", "x86_64": "{x86_64}"}},
+            ["lpar1 is ppc64le, for which deploy_artifacts has {x86_64}, built for x86_64; give one"],
+        ),
+        (
+            {"deploy_artifacts": {"ppc64le": "power.json", "x86_64": "/nowhere.json"}},
+            [
+                "deploy_artifacts.ppc64le and deploy_artifacts.x86_64 is 'power.json' and '/nowhere.json';"
+                " give the absolute path"
+            ],
+        ),
+        ({}, ["neither of deploy_artifact and deploy_artifacts given"]),
+        (
+            {"deploy_artifact": "{x86_64}", "deploy_artifacts": {"x86_64": "{x86_64}"}},
+            ["both of deploy_artifact and deploy_artifacts given"],
+        ),
+        (
+            {"deploy_artifact": "{x86_64}"},
+            ["lpar1: variant 'x86' ({x86_64}): it is built for x86_64 and the host is ppc64le"],
+        ),
+    ],
+)
+def test_what_does_not_fit_the_host_is_refused_in_one_line(
+    fleet: Fleet, changes: dict[str, Any], messages: list[str]
+) -> None:
+    def filled(given: Any) -> Any:
+        if isinstance(given, dict):
+            return {key: filled(value) for key, value in given.items()}
+        return given.format(**fleet.kernels)
+
+    assert_fails(fleet.play("deploy.yml", **filled(changes)), *map(filled, messages))
+    assert fleet.releases() == [DEFAULT_RELEASE, DEFAULT_RELEASE]
+    assert not fleet.power.commands() + fleet.x86.commands()
+
+
+#: Seconds that each command of a distant host takes longer: a sleep in the stand-in for ssh.
+WAIT = 4.0
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A preflight of many hosts: how it was run, and how long it took."""
+
+    hosts: int
+    forks: int
+    seconds: float
+    at_once: int
+    """So many commands waited at the same time, at the most."""
+    verdicts: dict[str, str]
+
+    @property
+    def waits(self) -> float:
+        """Seconds that the hosts together keep us waiting."""
+        return self.hosts * WAIT
+
+    def __str__(self) -> str:
+        took = f"{self.seconds:.0f} s, waits of {self.waits:.0f} s, {self.at_once} at once"
+        return f"{self.hosts} hosts, forks={self.forks}: {took}"
+
+
+def survey(host: FakeHost, hosts: int, forks: int) -> Survey:
+    """Ask so many hosts; they only read, so that one stands for all."""
+    host.hosts = dict.fromkeys((f"lpar{number:02}" for number in range(1, hosts + 1)), host.remote(WAIT))
+    table = host.results / f"{hosts}-{forks}"
+    begin = time.monotonic()
+    host.waits.unlink(missing_ok=True)
+    result = host.play(
+        "preflight.yml", "--forks", str(forks), preflight_purpose="time", preflight_output_dir=str(table)
+    )
+    seconds = time.monotonic() - begin
+    assert result.code == 0, result.output
+    rows = json.loads((table / "preflight.json").read_text())["hosts"]
+    changes = (1 if line == "begin" else -1 for line in host.waits.read_text().splitlines())
+    return Survey(
+        hosts,
+        forks,
+        seconds,
+        max(itertools.accumulate(changes)),
+        {row["host"]: row["verdict"] for row in rows},
+    )
+
+
+def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
+    """With -s it prints the figures of docs/operations.md."""
+    runs = [survey(host, hosts, forks) for hosts, forks in ((5, 1), (5, 5), (50, 10), (50, 50))]
+    with capsys.disabled():
+        sys.stdout.write("".join(f"\n{run}" for run in runs) + "\n")
+    alone, together, ten, fifty = runs
+    for run in runs:
+        assert len(run.verdicts) == run.hosts
+        assert set(run.verdicts.values()) == {"go"}
+    # One after the other no wait is saved; side by side they overlap, and the controller's own work is left:
+    # a slow or busy machine has more of it, so fifty hosts are held against ten times five one by one.
+    assert (alone.at_once, alone.seconds > alone.waits) == (1, True)
+    assert together.seconds < alone.seconds - 2 * WAIT
+    for run in (together, ten, fifty):
+        assert 2 <= run.at_once <= run.forks
+    for run in (ten, fifty):
+        assert run.seconds < 0.5 * alone.seconds * run.hosts / alone.hosts

@@ -1,0 +1,239 @@
+"""Whole runs of regress.yml against the fake host: the matrix, the history, what fails, and what goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from junitparser import JUnitXml
+
+from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
+from tests.ansible.test_operations import NOWHERE, files_of
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeHost
+
+# Three boots each, and the tools that judge take seconds to start.
+pytestmark = pytest.mark.timeout(300)
+
+MATRIX = ["stock", "expedited", "patched"]
+
+
+@pytest.fixture
+def lpar(host: FakeHost) -> FakeHost:
+    """A fake host, and variables for a regression run."""
+    del host.variables["ab_results_dir"]
+    variants = host.variables.pop("ab_variants")
+    host.variables |= {
+        "regress_artifacts": {variant["name"]: variant["artifact"] for variant in variants},
+        "regress_dir": str(host.results),
+        "regress_run": "night",
+    }
+    return host
+
+
+def store(host: FakeHost) -> list[dict[str, Any]]:
+    """The runs in the history, in the order in which they were added."""
+    path = host.results / "history/runs.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def raw(host: FakeHost, name: str = "fake") -> list[str]:
+    return sorted(path.name for path in (host.results / "runs/night/raw" / name).iterdir())
+
+
+def reasons(host: FakeHost, name: str = "fake") -> dict[str, str]:
+    """Why variants of a host failed, by variant."""
+    return {run["variant"]: run["failed"] for run in store(host) if run["failed"] and run["host"] == name}
+
+
+def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeHost) -> None:
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert raw(lpar) == [f"{n:02}-{name}.jsonl" for n, name in enumerate(MATRIX, start=1)]
+    runs = store(lpar)
+    assert [(run["host"], run["variant"], run["kernel"], run["failed"]) for run in runs] == [
+        ("fake", "stock", "6.12-stock", None),
+        ("fake", "expedited", "6.12-stock", None),
+        ("fake", "patched", "6.12-patched", None),
+    ]
+    assert [run["conditions"]["rcu_expedited"] for run in runs] == [False, True, False]
+    assert {tuple(one["operation"] for one in run["results"]) for run in runs} == {("smt=off", "smt=on")}
+    assert len(loads(lpar)) == 3
+    assert "no series has enough history yet (hotplug-timer history check ends with 9)" in result.flat
+    trend = lpar.results / "trend"
+    assert sorted(path.name for path in trend.iterdir()) == [
+        "history-junit.xml",
+        "history-kcidb.json",
+        "history.html",
+        "history.json",
+        "history.prom",
+    ]
+    assert JUnitXml.fromfile(str(trend / "history-junit.xml")).tests == 6
+    assert len(json.loads((trend / "history-kcidb.json").read_text())["tests"]) == 6
+    assert (trend / "history.prom").read_text().count("hotplug_timer_runs{") == 6
+    assert_back(lpar)
+
+    # What is built anew is measured again, and nothing else.
+    lpar.artifact("patched", release="6.12-patched-2", boots="6.12-patched-2")
+
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert raw(lpar)[3:] == ["04-patched.jsonl"]
+    assert [run["kernel"] for run in store(lpar)][3:] == ["6.12-patched-2"]
+
+
+def test_a_run_goes_on_where_it_ended(lpar: FakeHost) -> None:
+    lpar.write("timer-fault", "fails")
+    lpar.write("timer-fault-of", "expedited")
+
+    result = lpar.play("regress.yml")
+
+    assert_fails(result, "the newest run of a host and variant failed", "ends with 5", "left CPUs 3,5 online")
+    assert raw(lpar) == ["01-stock.jsonl", "02-expedited.jsonl"]
+    assert set(reasons(lpar)) == {"expedited", "patched"}
+    assert reasons(lpar)["expedited"] == "failed", "the result file's own reason"
+    assert "variant 'expedited' did not complete" in reasons(lpar)["patched"]
+    assert_back(lpar)
+    (lpar.root / "timer-fault").unlink()
+    first = (lpar.results / "runs/night/raw/fake/01-stock.jsonl").read_bytes()
+
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert "fake: measured expedited, patched" in result.flat
+    assert raw(lpar) == ["01-stock.jsonl", "02-expedited.jsonl", "03-expedited.jsonl", "04-patched.jsonl"]
+    assert (lpar.results / "runs/night/raw/fake/01-stock.jsonl").read_bytes() == first
+    assert Counter((run["variant"], run["failed"] is None) for run in store(lpar)) == {
+        ("stock", True): 1,
+        ("expedited", False): 1,
+        ("patched", False): 1,
+        ("expedited", True): 1,
+        ("patched", True): 1,
+    }
+    commands, kept = lpar.commands(), store(lpar)
+
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert "fake: everything has been measured already" in result.flat
+    assert (lpar.commands(), store(lpar)) == (commands, kept)
+
+
+def test_a_host_that_is_down_is_recorded_and_the_others_are_measured(lpar: FakeHost) -> None:
+    """Hosts are named as in the inventory, since one that is down cannot be asked; runs by their day."""
+    lpar.hosts = {"adown": NOWHERE, "lpar17.example.com": {"ansible_connection": "local"}}
+    del lpar.variables["regress_run"]
+
+    result = lpar.play("regress.yml")
+
+    assert_fails(result, "adown: failed: adown: the state of the host cannot be read", "ends with 5")
+    assert set(reasons(lpar, "adown")) == set(MATRIX)
+    assert all("the state of the host cannot be read" in reason for reason in reasons(lpar, "adown").values())
+    measured = [(run["host"], run["variant"]) for run in store(lpar) if not run["failed"]]
+    assert measured == [("lpar17.example.com", name) for name in MATRIX]
+    (folder,) = lpar.results.glob("runs/*/raw/lpar17.example.com")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", folder.parents[1].name)
+    assert "adown" in (lpar.results / "trend/history.html").read_text()
+    metrics = (lpar.results / "trend/history.prom").read_text()
+    assert 'newest_run_failed{host="adown",variant="patched"} 1.0' in metrics
+    assert 'newest_run_failed{host="lpar17.example.com",variant="patched"} 0.0' in metrics
+    assert JUnitXml.fromfile(str(lpar.results / "trend/history-junit.xml")).errors == 3
+    statuses = [
+        test["status"]
+        for test in json.loads((lpar.results / "trend/history-kcidb.json").read_text())["tests"]
+    ]
+    assert Counter(statuses) == {"MISS": 3, "DONE": 6}
+    assert_back(lpar)
+
+
+def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost) -> None:
+    lpar.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+
+    result = lpar.play("regress.yml", regress_verdict_fails=False)
+
+    assert result.code == 0, "whoever asks the history afterwards gets the code from there"
+    assert "the newest run of a host and variant failed" in result.flat
+    assert "root@desk has been using this host since 2026-11-20T08:00:00Z" in reasons(lpar)["stock"]
+    assert set(reasons(lpar)) == set(MATRIX)
+    assert not lpar.commands()
+    assert json.loads(lpar.read("var/lib/smt-ab/lock.json")) == OWNER
+
+
+def test_a_boot_that_fails_is_that_variants_and_what_came_after_it(lpar: FakeHost) -> None:
+    lpar.artifact("patched", boots="6.12-old")
+
+    result = lpar.play("regress.yml")
+
+    assert_fails(result, "wanted 6.12-patched with patched variant, found 6.12-old")
+    assert raw(lpar) == ["01-stock.jsonl", "02-expedited.jsonl"]
+    assert set(reasons(lpar)) == {"patched"}
+    assert f"The host is back on {DEFAULT_RELEASE}" in reasons(lpar)["patched"]
+    assert_back(lpar)
+
+
+def test_a_host_that_was_left_changed_after_the_last_timing_is_a_failure(lpar: FakeHost) -> None:
+    lpar.write("fault", "reboot-ignored")
+
+    result = lpar.play("regress.yml")
+
+    assert_fails(result, "THE HOST WAS LEFT CHANGED", "ends with 5")
+    assert len(raw(lpar)) == 3
+    assert set(reasons(lpar)) == {"patched"}
+    assert "rollback.yml --limit fake -e ab_break_lock=true" in reasons(lpar)["patched"]
+    assert lpar.staging.exists(), "the lock stays"
+
+
+def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeHost) -> None:
+    before = files_of(lpar)
+
+    result = lpar.play("regress.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert "would measure stock, expedited, patched, 2 iterations of smt=off smt=on each" in result.flat
+    assert "fake: could be measured" in result.flat
+    assert f"a run would add to {lpar.results}/history" in result.flat
+    assert files_of(lpar) == before
+    assert not lpar.results.exists()
+
+    lpar.hosts["gone"] = NOWHERE
+
+    assert_fails(lpar.play("regress.yml", "--check"), "gone: the state of the host cannot be read")
+    assert not lpar.results.exists()
+
+
+def test_bad_variables_are_all_named_and_nobodys_failure(lpar: FakeHost) -> None:
+    result = lpar.play(
+        "regress.yml",
+        regress_artifacts={"stock": "/s", "fixed": "/f"},
+        regress_dir="there",
+        regress_run="a/b",
+    )
+
+    assert_fails(
+        result,
+        "regress_artifacts has stock, fixed; give it stock and patched",
+        "regress_dir is 'there'; give an absolute path",
+        "regress_run is 'a/b'",
+    )
+    lpar.hosts["zother"] = {"ansible_connection": "local"}
+    Path(lpar.variables["regress_artifacts"]["patched"]).unlink()
+    assert_fails(lpar.play("regress.yml"), "variant 'patched'", "does not exist on the controller")
+    assert (store(lpar), lpar.commands()) == ([], [])
+
+
+def test_a_history_that_cannot_be_written_fails_whatever_the_verdict(lpar: FakeHost) -> None:
+    lpar.results.mkdir()
+    (lpar.results / "history").write_text("in the way")
+
+    result = lpar.play("regress.yml", regress_verdict_fails=False)
+
+    assert_fails(result, "hotplug-timer: error: cannot make")
+    assert raw(lpar)[2:] == ["03-patched.jsonl"], "what was measured is kept"
+    (lpar.results / "history").unlink()
+    assert lpar.play("regress.yml").code == 0
+    assert [run["variant"] for run in store(lpar)] == MATRIX

@@ -1,0 +1,204 @@
+"""schedule.yml against a fake control node: units that systemd takes, and what is refused."""
+
+from __future__ import annotations
+
+import configparser
+import subprocess
+
+import pytest
+
+from tests.ansible.test_ab import assert_fails
+from tests.ansible.test_operations import files_of, recap
+from tests.fakes.fake_lpar import BIN, REPO, FakeHost
+
+pytestmark = pytest.mark.timeout(300)
+
+SERVICE, TIMER = "etc/systemd/system/hotplug-regress.service", "etc/systemd/system/hotplug-regress.timer"
+
+
+@pytest.fixture
+def node(host: FakeHost) -> FakeHost:
+    """A control node with what a schedule needs."""
+    (host.root / "etc/systemd/system").mkdir(parents=True)
+    (host.work / "inventory.yml").write_text("{}")
+    (host.work / "regress.json").write_text("{}")
+    host.variables = {
+        "schedule_host": "fake",
+        "schedule_user": "root",
+        "schedule_dir": str(host.work / "regress"),
+        "schedule_inventory": str(host.work / "inventory.yml"),
+        "schedule_vars_file": str(host.work / "regress.json"),
+        "schedule_bin_dir": str(BIN),
+        "schedule_unit_dir": str(host.root / "etc/systemd/system"),
+    }
+    return host
+
+
+def unit(host: FakeHost, path: str) -> dict[str, dict[str, str]]:
+    """A unit's sections; of a setting that is there several times, the last."""
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(host.root / path)
+    return {section: dict(parser[section]) for section in parser.sections()}
+
+
+def acts(host: FakeHost) -> list[str]:
+    """What systemd was told to do."""
+    words = [command[1:] for command in host.commands() if command[0] == "systemctl"]
+    return [" ".join(one) for one in words if one[0] not in ("show", "is-enabled", "is-system-running")]
+
+
+def test_a_schedule_is_installed_once_and_removed_once(node: FakeHost) -> None:
+    result = node.play("schedule.yml")
+
+    assert result.code == 0, result.output
+    assert acts(node) == ["daemon-reload", "enable hotplug-regress.timer", "start hotplug-regress.timer"]
+    timer = unit(node, TIMER)
+    assert timer["Timer"] == {
+        "OnCalendar": "*-*-* 02:00:00",
+        "RandomizedDelaySec": "30min",
+        "FixedRandomDelay": "true",
+        "Persistent": "true",
+    }
+    assert timer["Install"] == {"WantedBy": "timers.target"}
+    service = unit(node, SERVICE)["Service"]
+    assert (service["User"], service["SuccessExitStatus"]) == ("root", "9")
+    assert service["ExecStart"].split() == [
+        str(REPO / "ansible/regress.sh"),
+        str(node.work / "regress"),
+        "-i",
+        str(node.work / "inventory.yml"),
+        "-e",
+        f"@{node.work / 'regress.json'}",
+    ]
+    assert service["ReadWritePaths"] == str(node.work / "regress")
+    assert (node.work / "regress").is_dir()
+    assert "Next elapse" in result.output
+    assert list((node.work / "tmp").iterdir()) == []
+    before = files_of(node)
+    del before[str(node.root / "commands.log")]
+
+    result = node.play("schedule.yml")
+
+    assert result.code == 0, result.output
+    assert recap(result.output)["changed"] == 0
+    assert len(acts(node)) == 3
+    assert {path: text for path, text in files_of(node).items() if path in before} == before
+
+    result = node.play("schedule.yml", schedule_state="absent")
+
+    assert result.code == 0, result.output
+    assert acts(node)[3:] == [
+        "disable hotplug-regress.timer",
+        "stop hotplug-regress.timer",
+        "daemon-reload",
+    ]
+    assert not list((node.root / "etc/systemd/system").iterdir())
+    assert (node.work / "regress").is_dir(), "the history stays"
+
+    result = node.play("schedule.yml", schedule_state="absent")
+
+    assert result.code == 0, result.output
+    assert recap(result.output)["changed"] == 0
+
+
+def test_the_units_are_ones_that_systemd_takes(node: FakeHost) -> None:
+    """By systemd-analyze of this machine, which the playbook asks, too."""
+    metrics = node.work / "metrics/hotplug.prom"
+    assert node.play("schedule.yml", schedule_metrics=str(metrics), schedule_name="nightly").code == 0
+    units = sorted((node.root / "etc/systemd/system").iterdir())
+    assert [path.name for path in units] == ["nightly.service", "nightly.timer"]
+
+    verified = analyze("verify", "--recursive-errors=no", *map(str, units))
+
+    assert (verified.returncode, verified.stderr) == (0, "")
+    assert f"-e regress_metrics={metrics}" in units[0].read_text()
+    assert f"ReadWritePaths={node.work}/regress {node.work}/metrics\n" in units[0].read_text()
+    exposure = analyze("security", "--offline=yes", "--threshold=40", str(units[0]))
+    assert exposure.returncode == 0, exposure.stdout
+
+
+def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
+
+
+def test_check_mode_changes_nothing_and_is_honest(node: FakeHost) -> None:
+    result = node.play("schedule.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert recap(result.output)["changed"] == 2, "the directory and the units"
+    assert "hotplug-regress.timer would start a run as" in result.flat
+    assert acts(node) == []
+    assert not (node.work / "regress").exists()
+    assert list((node.root / "etc/systemd/system").iterdir()) == []
+    assert list((node.work / "tmp").iterdir()) == []
+    assert node.play("schedule.yml").code == 0
+
+    result = node.play("schedule.yml", "--check", schedule_on_calendar="Mon 03:00")
+
+    assert recap(result.output)["changed"] == 1
+    assert unit(node, TIMER)["Timer"]["OnCalendar"] == "*-*-* 02:00:00"
+
+    result = node.play("schedule.yml", "--check", schedule_state="absent")
+
+    assert recap(result.output)["changed"] == 2, "the timer and the units"
+    assert (node.root / TIMER).exists()
+
+
+def test_what_a_control_node_lacks_is_named_at_once(node: FakeHost) -> None:
+    result = node.play(
+        "schedule.yml",
+        schedule_user="nobody_at_all",
+        schedule_vars_file="/nowhere/vars.json",
+        schedule_bin_dir="/nowhere/bin",
+        schedule_on_calendar="*-*-* 25:00",
+        schedule_randomized_delay="30 parsecs",
+    )
+
+    assert_fails(
+        result,
+        "there is no user nobody_at_all",
+        "/nowhere/bin/ansible-playbook, /nowhere/bin/hotplug-timer, /nowhere/vars.json: not there",
+        "schedule_on_calendar: Failed to parse calendar specification '*-*-* 25:00'",
+        "schedule_randomized_delay: Failed to parse time span '30 parsecs'",
+    )
+    assert not list((node.root / "etc/systemd/system").iterdir())
+
+
+def test_bad_variables_are_all_named_at_once(node: FakeHost) -> None:
+    result = node.play(
+        "schedule.yml",
+        schedule_user="",
+        schedule_dir="regress",
+        schedule_inventory="/a b",
+        schedule_name="a/b",
+    )
+
+    assert_fails(
+        result,
+        "schedule_name is 'a/b'",
+        "schedule_user is ''; name the user that has the ssh keys",
+        "schedule_dir, schedule_inventory: not what goes into a unit; give absolute paths",
+    )
+    assert not node.commands()
+
+
+def test_without_systemd_there_is_no_schedule(node: FakeHost) -> None:
+    (node.root / "bin/systemctl").write_text("#!/bin/sh\necho offline; exit 1\n")
+
+    assert_fails(node.play("schedule.yml"), "systemd does not run here, it says 'offline'")
+    assert not list((node.root / "etc/systemd/system").iterdir())
+
+
+def test_units_that_systemd_refuses_are_not_installed(node: FakeHost) -> None:
+    wrapper = node.root / "bin/systemd-analyze"
+    wrapper.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" != verify ] || sed -i s/oneshot/oneshoot/ "$3"\n'
+        'exec /usr/bin/systemd-analyze "$@"\n'
+    )
+    wrapper.chmod(0o755)
+
+    assert_fails(node.play("schedule.yml"), "systemd refuses the units:", "oneshoot", "nothing was installed")
+    assert not list((node.root / "etc/systemd/system").iterdir())
+    assert list((node.work / "tmp").iterdir()) == []

@@ -1,0 +1,167 @@
+import errno
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotplug_common.paths import Paths, find_project
+from hotplug_host import termination as signals
+from hotplug_host.errors import ExitCode, ToolError
+from lpar_lab import cli, lifecycle, state
+from tests.lpar_lab.test_state import GUEST
+
+COMMANDS = [
+    *("build-kernel", "package", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory"),
+    "demo",
+]
+PATHS_FROM_ENVIRONMENT = Paths.from_environment
+
+
+@pytest.fixture(autouse=True)
+def own_folders(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.Paths, "from_environment", lambda: paths)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"examples:\n  {'ansible' if command == 'inventory' else 'lpar-lab ' + command}" in text
+    assert "exit codes:" in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["up"],
+        ["up", "Bad_Name"],
+        ["up", "a", "--cores", "0"],
+        ["up", "a", "--threads", "3"],
+        ["up", "a", "--timeout", "nan"],
+        ["up", "a", "--boot-loader", "yaboot"],
+        ["up", "a", "--arch", "x86_64", "--threads", "8"],
+        ["down"],
+        ["down", "a", "--all"],
+        ["build-kernel", "--base", "5.4"],
+        ["build-kernel", "--patches", "-1"],
+        ["build-kernel", "--variant", "faster"],
+        ["up", "a", "--variant", "faster"],
+        ["ssh", "nobody"],
+        ["console", "nobody"],
+    ],
+    ids=" ".join,
+)
+def test_bad_arguments_are_one_line_and_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == ExitCode.USAGE
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("lpar-lab: error: ")
+    assert captured.err.count("\n") == 1
+    assert "; " in captured.err, "says the next step"
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "words"),
+    [
+        (ToolError("broken\nin two", "mend it", ExitCode.GUEST), 6, "broken in two; mend it"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (signals.Terminated(), 143, "terminated"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/x"),
+            10,
+            "No space left on device; free some space",
+        ),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 3, "/x: Permission denied"),
+    ],
+)
+def test_faults_end_in_one_line_and_their_code(
+    fault: BaseException,
+    code: int,
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(cli.inventory, "refresh", fail)
+    assert cli.main(["inventory"]) == code
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_status_of_no_guests(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["status"]) == 0
+    assert cli.main(["status", "--json"]) == 0
+    assert capsys.readouterr().out == "no guests\n[]\n"
+
+
+def test_status_shows_a_dead_guest_and_its_consoles_verdict(
+    paths: Paths, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = paths.guests / "lab1"
+    folder.mkdir(parents=True)
+    state.save(folder, replace(GUEST, start_ticks=1))
+    (folder / "console.log").write_text("[    1.0] Kernel panic - not syncing: x\n")
+    assert cli.main(["status", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["name"], row["state"], row["cpus"]) == ("lab1", "gone", 16)
+    assert row["console"]["verdict"] == "panic"
+    assert row["console"]["findings"][0]["line"] == 1
+
+
+def test_down_all_and_down_of_nobody(paths: Paths, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        (paths.guests / name).mkdir(parents=True)
+    assert cli.main(["down", "--all"]) == 0
+    assert cli.main(["down", "one"]) == 0
+    assert lifecycle.folders(paths) == []
+    assert "guest 'one' is not there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("options", "wanted"), [([], False), (["--boot-loader", "grub"], True)])
+def test_a_boot_loader_comes_when_it_is_asked_for(
+    options: list[str], wanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[lifecycle.Request] = []
+    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(cli, "_chosen_kernel", lambda *_: None)
+    monkeypatch.setattr(cli.rootfs, "build", lambda *_: None)
+    monkeypatch.setattr(lifecycle, "up", lambda request, *_: requests.append(request))
+    assert cli.main(["up", "a", *options]) == ExitCode.OK
+    assert [request.boot_loader for request in requests] == [wanted]
+
+
+def test_print_artifact_prints_only_the_path(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.lpar_lab.test_lifecycle import KERNEL  # noqa: PLC0415
+
+    monkeypatch.setattr(cli, "build_variant", lambda *_: KERNEL)
+    assert cli.main(["build-kernel", "--print-artifact"]) == 0
+    assert capsys.readouterr().out == "/cache/k/artifact.json\n"
+
+
+def test_the_checkout_is_found_or_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tmp_path / "checkout"
+    (project / "kernel-patches/configs").mkdir(parents=True)
+    assert find_project({"LPAR_LAB_PROJECT": str(project)}) == project
+    with pytest.raises(ToolError):
+        find_project({"LPAR_LAB_PROJECT": str(tmp_path)})
+    monkeypatch.chdir(project)
+    assert find_project({}, start=tmp_path / "installed/elsewhere.py") == project
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ToolError, match="no checkout found"):
+        find_project({}, start=tmp_path / "installed/elsewhere.py")
+
+
+def test_paths_follow_the_xdg_settings() -> None:
+    env = {"HOME": "/home/u", "XDG_CACHE_HOME": "/big"}
+    found = PATHS_FROM_ENVIRONMENT(env)
+    assert (found.cache, found.state) == (Path("/big/lpar-lab"), Path("/home/u/.local/state/lpar-lab"))

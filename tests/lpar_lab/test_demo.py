@@ -1,0 +1,165 @@
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hotplug_common import arch
+from hotplug_common.paths import Paths
+from hotplug_host.errors import ExitCode, ToolError
+from lpar_lab import demo, lifecycle
+from tests.lpar_lab.test_lifecycle import DISK, KERNEL
+
+PANIC = "[   12.345678] Kernel panic - not syncing: Fatal exception"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> demo.Settings:
+    return demo.Settings(
+        arch=arch.PPC64LE,
+        base="6.12",
+        cores=2,
+        threads=8,
+        memory=None,
+        accel="tcg",
+        timeout=None,
+        topics=(),
+        iterations=5,
+        output=tmp_path / "out",
+    )
+
+
+@pytest.fixture
+def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Replace every stage by its name in a list."""
+    done: list[str] = []
+    patched = replace(KERNEL, variant="patched")
+    monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
+    monkeypatch.setattr(demo, "_check_inputs", lambda *_: None)
+    monkeypatch.setattr(demo.Tools, "find", lambda: demo.Tools("hotplug-timer", "ansible-playbook"))
+    monkeypatch.setattr(demo, "_build_kernels", lambda *_: done.append("kernels") or [KERNEL, patched])
+    monkeypatch.setattr(demo.rootfs, "build", lambda *_: done.append("rootfs") or DISK)
+    monkeypatch.setattr(lifecycle, "up", lambda *_: done.append("up"))
+    monkeypatch.setattr(lifecycle, "down", lambda *_: done.append("down"))
+    monkeypatch.setattr(demo, "_measure", lambda *_, **__: done.append("measure"))
+    monkeypatch.setattr(demo, "_report", lambda *_: done.append("report"))
+    return done
+
+
+def test_stages_in_order(settings: demo.Settings, paths: Paths, said: list[str], stages: list[str]) -> None:
+    stale = settings.output / "raw/old.jsonl"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("{}")
+    assert demo.run(settings, paths, said.append) == ExitCode.OK
+    assert stages == ["kernels", "rootfs", "up", "measure", "down", "report"]
+    assert not stale.exists(), "an earlier demo's results are not mixed in"
+
+
+@pytest.mark.parametrize("fault", [ToolError("x", code=ExitCode.OPERATION), KeyboardInterrupt()])
+def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
+    settings: demo.Settings,
+    paths: Paths,
+    said: list[str],
+    stages: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fault: BaseException,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise fault
+
+    monkeypatch.setattr(demo, "_measure", fail)
+    with pytest.raises(type(fault)):
+        demo.run(settings, paths, said.append)
+    assert stages == ["kernels", "rootfs", "up", "down"]
+
+
+def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings) -> None:
+    kernels = [KERNEL, replace(KERNEL, variant="patched", image=Path("/cache/p/vmlinux"))]
+    variables = demo.playbook_variables(replace(settings, output=Path("/out")), kernels, Path("/srv/t.pyz"))
+    assert json.loads(json.dumps(variables)) == {
+        "ab_variants": [
+            {"name": "stock", "artifact": "/cache/k/artifact.json"},
+            {"name": "patched", "artifact": "/cache/p/artifact.json"},
+        ],
+        "ab_iterations": 5,
+        "ab_operations": ["smt=off", "smt=on"],
+        "ab_results_dir": "/out",
+        "ab_timer_bundle": "/srv/t.pyz",
+    }
+
+
+@pytest.mark.parametrize(
+    ("console_line", "running", "playbook", "code", "words"),
+    [
+        (
+            PANIC,
+            True,
+            "exec sleep 60",
+            ExitCode.GUEST,
+            "the guest's kernel failed while it was measured: Kern",
+        ),
+        ("", False, "exec sleep 60", ExitCode.GUEST, "QEMU ended while the guest was measured"),
+        (PANIC, True, "exit 2", ExitCode.GUEST, "the guest's kernel failed while it was measured: Kern"),
+        (
+            "",
+            True,
+            "echo 'fatal: [demo]: FAILED!'; exit 2",
+            ExitCode.OPERATION,
+            "ended with 2: fatal: .demo.: ",
+        ),
+    ],
+)
+def test_why_a_measurement_failed(  # noqa: PLR0917 - fixtures
+    settings: demo.Settings,
+    paths: Paths,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    console_line: str,
+    running: bool,
+    playbook: str,
+    code: ExitCode,
+    words: str,
+) -> None:
+    guest = paths.guests / "demo"
+    guest.mkdir(parents=True)
+    (guest / "console.log").write_text(console_line + "\n")
+    monkeypatch.setattr(lifecycle, "running", lambda _: [(guest, None)] if running else [])
+    settings.output.mkdir()
+    command = settings.output / "ansible-playbook"
+    command.write_text(f"#!/bin/sh\n{playbook}\n")
+    command.chmod(0o755)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match=words) as caught:
+        demo._measure(settings, [], demo.Tools("true", str(command)), paths, said.append)
+    assert caught.value.code is code
+    assert time.monotonic() - began < 30, "a lost guest is not waited for"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (
+            "[ERROR]: Task failed: first, rescued\n[ERROR]: Task failed: last\nOrigin: x\n",
+            "Task failed: last",
+        ),
+        ("fatal: [demo]: UNREACHABLE! =>\n    msg: gone\nPLAY RECAP\n", "fatal: [demo]: UNREACHABLE! =>"),
+        ("ERROR! the playbook could not be found\n", "ERROR! the playbook could not be found"),
+        ("", "no output"),
+    ],
+)
+def test_ansibles_reason(text: str, reason: str) -> None:
+    assert demo.ansible_reason(text) == reason
+
+
+def test_no_results_is_an_input_fault(settings: demo.Settings, tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no result files"):
+        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "ansible-playbook"), lambda _: None)
+
+
+def test_current_task_comes_from_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("")
+    assert demo._current_task(log) == "ansible: starting"
+    log.write_text("PLAY [all] ***\nTASK [Gathering Facts] ***\nok: [demo]\n")
+    assert demo._current_task(log) == "ansible: Gathering Facts"

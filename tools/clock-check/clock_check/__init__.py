@@ -1,0 +1,1 @@
+"""Checks clocks: what a call costs, whether they drift, and whether they ever go backwards."""

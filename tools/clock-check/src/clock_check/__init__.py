@@ -1,3 +1,0 @@
-"""Checks clocks: what a call costs, whether they drift, and whether they ever go backwards."""
-
-__version__ = "0.1.0"

@@ -1,8 +1,0 @@
-"""Run as `python -m clock_harness`."""
-
-import sys
-
-from .cli import main
-
-if __name__ == "__main__":
-    sys.exit(main())

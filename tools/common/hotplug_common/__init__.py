@@ -1,0 +1,1 @@
+"""What several tools use: tables, records, paths, processes, kernels and guests."""

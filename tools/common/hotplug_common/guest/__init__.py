@@ -1,0 +1,1 @@
+"""Disks, machines and consoles of guests in QEMU."""

@@ -1,0 +1,169 @@
+"""The QEMU command line of a guest: pure, so that a golden file can hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from hotplug_common.arch import PPC64LE, Arch
+from hotplug_host.errors import ExitCode, ToolError
+
+ACCELERATORS = ("tcg", "kvm")
+MAX_CPUS = {"ppc64le": 2048, "x86_64": 288}
+THREADS = {"ppc64le": (1, 2, 4, 8), "x86_64": (1, 2)}
+
+CONSOLE_LOG = "console.log"
+CONSOLE_SOCKET = "console.sock"
+QMP_SOCKET = "qmp.sock"
+OVERLAY = "overlay.qcow2"
+SEED = "seed.tar"
+BOOT = "boot.img"
+
+VOF = "x-vof=on"
+"""Skips the firmware's own start-up, which only a boot loader needs."""
+TCG_CAPABILITIES = (
+    *("cap-cfpc=broken", "cap-sbbc=broken", "cap-ibs=broken", "cap-ccf-assist=off"),
+    "cap-hpt-max-page-size=16M",
+)
+"""The first four are Spectre counter-measures TCG has not.
+
+The last lets the kernel map its memory with 16 MiB pages. A kexec takes every entry out of the hash page
+table, and QEMU halts all CPUs for each: with 64 KiB pages, QEMU's own choice, that is minutes. (With the
+radix MMU there is no table to empty, and a kexec loses CPUs here: they spin in the old kernel's text, and
+one that is not scheduled for a while finds the next kernel's text there.)
+"""
+
+
+BLOCKS_MB = 256
+"""MiB of translated code of a guest of up to 32 CPUs. With QEMU's own 1 GiB, over a million blocks pile up,
+and each page the next kernel is copied over then drags a list of thousands through the cache: a kexec took
+190 s instead of 75 s."""
+BLOCKS_PER_CPU_MB = 8
+"""What more CPUs add to it. QEMU deals the space out to its vCPU threads 2 MiB at a time, and when one finds
+no more, all stop and all translations are thrown away: with 256 MiB, a guest of 256 CPUs did so 5000 times
+in two minutes of boot; with 2 GiB, not once, and it was up after half a minute."""
+BLOCKS_MOST_MB = 2047
+"""QEMU takes no more."""
+
+
+MEMORY_STEP = 256
+"""MiB; a pseries machine's memory comes in blocks of this size."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a guest is made of. Memory in MiB."""
+
+    name: str
+    arch: Arch
+    cores: int
+    threads: int
+    memory: int
+    accel: str
+    ssh_port: int
+    kernel: Path
+    command_line: str
+    one_thread: bool = False
+    """The guest's CPUs take turns on one thread of QEMU's. When one that waits gives its processor away,
+    the next one runs at once; with a thread each, it spins on until the host's scheduler takes it off."""
+    icount: bool = False
+    """The guest's clocks count its instructions, a nanosecond each, and skip the time when all CPUs are idle.
+    So what the guest finds that something takes is the instructions of it, whatever else the host does.
+    Implies one thread."""
+    boot_disk: bool = False
+    """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
+
+    @property
+    def cpus(self) -> int:
+        """Logical CPUs with every thread online."""
+        return self.cores * self.threads
+
+
+def default_memory(cpus: int) -> int:
+    """Memory in MiB that boots `cpus` CPUs: per-CPU areas, one kexec image, some user space."""
+    return -(-(768 + 16 * cpus) // MEMORY_STEP) * MEMORY_STEP
+
+
+def check(arch: Arch, cores: int, threads: int, accel: str) -> None:
+    """Raise ToolError (USAGE) for a topology or accelerator QEMU cannot give this architecture."""
+    if threads not in THREADS[arch.name]:
+        allowed = ", ".join(map(str, THREADS[arch.name]))
+        raise ToolError(
+            f"{threads} threads per core on {arch.name}", f"choose one of {allowed}", ExitCode.USAGE
+        )
+    if cores < 1 or cores * threads > MAX_CPUS[arch.name]:
+        raise ToolError(
+            f"{cores} cores of {threads} threads on {arch.name}",
+            f"ask for 1 to {MAX_CPUS[arch.name]} CPUs",
+            ExitCode.USAGE,
+        )
+    if accel == "kvm" and not arch.native:
+        raise ToolError(f"KVM cannot run {arch.name} on this machine", "use --accel tcg", ExitCode.USAGE)
+
+
+def kernel_command_line(arch: Arch, extra: str = "") -> str:
+    """Return the command line of the default kernel: quiet enough to be quick, loud enough for a verdict."""
+    words = ["root=/dev/vda", "rw", f"console={arch.console}", "panic=10", "loglevel=6", "net.ifnames=0"]
+    return " ".join([*words, *extra.split()])
+
+
+def command(machine: Machine) -> list[str]:
+    """Return QEMU's arguments. File names are relative: QEMU is started in the guest's folder.
+
+    Relative names also keep socket paths under the 108 bytes a Unix socket may have.
+    """
+    return [
+        machine.arch.qemu,
+        *("-name", f"lpar-lab-{machine.name}"),
+        *("-nodefaults", "-no-user-config", "-display", "none"),
+        # A POWER guest tells QEMU of its panic; by default that is the end of both.
+        *("-action", "panic=none"),
+        *_machine(machine),
+        *(["-icount", "shift=0,sleep=off"] if machine.icount else []),
+        *("-smp", f"{machine.cpus},sockets=1,cores={machine.cores},threads={machine.threads}"),
+        *("-m", str(machine.memory)),
+        *([] if machine.boot_disk else ["-kernel", str(machine.kernel), "-append", machine.command_line]),
+        *("-drive", f"file={OVERLAY},format=qcow2,if=none,id=root,cache=unsafe,discard=unmap"),
+        *("-device", "virtio-blk-pci,drive=root,serial=lab-root"),
+        *("-drive", f"file={SEED},format=raw,if=none,id=seed,read-only=on"),
+        *("-device", "virtio-blk-pci,drive=seed,serial=lab-seed"),
+        *(_boot_disk() if machine.boot_disk else []),
+        *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{machine.ssh_port}-:22"),
+        *("-device", "virtio-net-pci,netdev=net,romfile="),
+        *("-object", "rng-random,id=rng,filename=/dev/urandom"),
+        *("-device", "virtio-rng-pci,rng=rng"),
+        *("-chardev", f"socket,id=console,path={CONSOLE_SOCKET},server=on,wait=off,logfile={CONSOLE_LOG}"),
+        *("-serial", "chardev:console"),
+        *("-chardev", f"socket,id=qmp,path={QMP_SOCKET},server=on,wait=off"),
+        *("-mon", "chardev=qmp,mode=control"),
+    ]
+
+
+def _boot_disk() -> list[str]:
+    """After the others, which keep their names."""
+    return [
+        *("-drive", f"file={BOOT},format=raw,if=none,id=boot,cache=unsafe"),
+        *("-device", "virtio-blk-pci,drive=boot,serial=lab-boot,bootindex=0"),
+    ]
+
+
+def _machine(machine: Machine) -> list[str]:
+    tcg = machine.accel == "tcg"
+    if machine.arch is PPC64LE:
+        firmware = [] if machine.boot_disk else [VOF]
+        model = ",".join(["pseries", *firmware, *TCG_CAPABILITIES]) if tcg else "pseries"
+        cpu = "power10" if tcg else "host"
+    else:
+        model = "q35"
+        cpu = "max" if tcg else "host"
+    return ["-M", model, "-accel", _tcg(machine) if tcg else machine.accel, "-cpu", cpu]
+
+
+def _tcg(machine: Machine) -> str:
+    if machine.one_thread or machine.icount:
+        return f"tcg,thread=single,tb-size={BLOCKS_MB}"
+    return f"tcg,tb-size={_blocks_mb(machine.cpus)}"
+
+
+def _blocks_mb(cpus: int) -> int:
+    return min(max(BLOCKS_MB, BLOCKS_PER_CPU_MB * cpus), BLOCKS_MOST_MB)

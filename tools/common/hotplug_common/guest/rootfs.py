@@ -1,0 +1,352 @@
+"""The base disk: Debian with systemd, SSH and the tools, as a raw ext4 image without partitions."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tarfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hotplug_common import debian, lock, process, scratch
+from hotplug_common import needs as preflight
+from hotplug_common.arch import PPC64LE, Arch
+from hotplug_common.debian import Suite
+from hotplug_common.guest import grub
+from hotplug_common.paths import Paths
+from hotplug_common.ui import Say, once_every
+from hotplug_host.errors import ExitCode, ToolError
+
+RECIPE = 2
+"""Raise it when build() changes what it makes from the same inputs."""
+RELEASES = ("trixie", "forky")
+"""Debian releases, the preferred one first; the other is for a mirror that is between two states of the
+first. Not an older one: there `ppc64_cpu` switches CPU by CPU. A guest is thrown away and listens on the
+loopback only, so one consistent archive is worth more here than the latest fixes from a second one."""
+UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch")
+"""What apt says of a mirror whose files do not belong together."""
+SIZE = "2G"
+UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
+"""Fixed, so that the same tree gives the same image."""
+OVERLAY = Path(__file__).parent / "data" / "rootfs"
+BINFMT = Path("/proc/sys/fs/binfmt_misc")
+
+PACKAGES = (
+    "dbus",
+    "ethtool",
+    "iproute2",
+    "kexec-tools",
+    "kmod",
+    "less",
+    "openssh-server",
+    "procps",
+    "psmisc",
+    "python3",
+    "rsync",
+    "systemd-sysv",
+    "trace-cmd",
+    "udev",
+    "util-linux-extra",
+)
+ARCH_PACKAGES = {PPC64LE.name: ("powerpc-utils",)}
+
+SEED_UNIT = "etc/systemd/system/lpar-lab-seed.service"
+ENABLED = {
+    "etc/systemd/system/multi-user.target.wants/systemd-networkd.service": "systemd-networkd.service",
+    "etc/systemd/system/ssh.service.requires/lpar-lab-seed.service": f"/{SEED_UNIT}",
+}
+"""Links that enable a unit: path to target."""
+ENABLED_TARGET_ROOT = "/usr/lib/systemd/system"
+MASKED = (
+    "apt-daily.timer",
+    "apt-daily-upgrade.timer",
+    "dpkg-db-backup.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "fstrim.timer",
+    "kdump-tools.service",
+    "ldconfig.service",
+    "systemd-firstboot.service",
+    "systemd-networkd-wait-online.service",
+    "systemd-pstore.service",
+    "systemd-timesyncd.service",
+    "systemd-update-done.service",
+    "tmp.mount",
+)
+"""Units a measuring guest does not need: they only cost boot time or disturb a timed run."""
+
+
+class UnsettledMirrorError(ToolError):
+    """The mirror is between two states of a release."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A finished base disk. `image` is a raw ext4 image; never open it for writing."""
+
+    arch: str
+    release: str
+    key: str
+    image: Path
+
+    @property
+    def boot(self) -> Path:
+        """/boot of guests with a boot loader, without a kernel; the base disk's own is empty."""
+        return self.image.with_name("boot")
+
+
+def packages(arch: Arch) -> tuple[str, ...]:
+    """Return the packages asked for, dependencies not counted."""
+    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()), *grub.packages(arch))
+
+
+def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
+    """Read the files laid over the packages' own, by path inside the guest."""
+    return {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def links() -> dict[str, str]:
+    """Return the links laid over the packages' own: path inside the guest to target."""
+    enabled = {
+        path: target if target.startswith("/") else f"{ENABLED_TARGET_ROOT}/{target}"
+        for path, target in ENABLED.items()
+    }
+    return enabled | {f"etc/systemd/system/{unit}": "/dev/null" for unit in MASKED}
+
+
+def overlay_tar(files: dict[str, bytes], symlinks: dict[str, str]) -> bytes:
+    """Pack files (0644, root) and links, with their folders, into a tar that depends on nothing else."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        folders = {p.as_posix() for path in (*files, *symlinks) for p in Path(path).parents if p.name}
+        for folder in sorted(folders):
+            info = tarfile.TarInfo(folder)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(info)
+        for path, content in sorted(files.items()):
+            info = tarfile.TarInfo(path)
+            info.size, info.mode = len(content), 0o644
+            tar.addfile(info, io.BytesIO(content))
+        for path, target in sorted(symlinks.items()):
+            info = tarfile.TarInfo(path)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return buffer.getvalue()
+
+
+def sources(release: str) -> str:
+    """Return the sources.list from which a disk of that release is made, for mmdebstrap to read."""
+    lines = debian.source_lines([Suite(debian.MAIN, release)], debian.mirrors())
+    return "".join(line + "\n" for line in lines)
+
+
+def archive_options(arch: Arch) -> list[str]:
+    """Return the options with which mmdebstrap reads the archive as the machine's own apt does."""
+    return [
+        f"--architectures={arch.debian}",
+        f"--keyring={debian.KEYRING}",
+        # Whether its programs run here is checked where they have to, with what to do.
+        "--skip=check/qemu",
+        '--aptopt=APT::Sandbox::User "root"',
+        '--aptopt=Acquire::Retries "2"',
+        f'--aptopt={debian.CHECK_AGE} "{str(debian.checks_age()).lower()}"',
+    ]
+
+
+def cache_key(arch: Arch, release: str) -> str:
+    """Hash everything this project decides about the disk. Package versions are the archive's, not ours."""
+    files = {path: hashlib.sha256(content).hexdigest() for path, content in overlay_files().items()}
+    recipe = {
+        "recipe": RECIPE,
+        "arch": arch.debian,
+        "suites": [asdict(Suite(debian.MAIN, release))],
+        "packages": packages(arch),
+        "size": SIZE,
+        "files": files,
+        "links": links(),
+        "hooks": grub.hooks(arch),
+    }
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+
+def ensure_foreign_programs_run(arch: Arch, binfmt: Path = BINFMT) -> None:
+    """Make the kernel run `arch`'s programs through QEMU user mode, which installing packages needs.
+
+    Mounts binfmt_misc and enables the handler when this process may.
+    Raises ToolError (ENVIRONMENT) with the command to run when it may not or cannot.
+    """
+    if arch.native:
+        return
+    preflight.require(
+        [
+            preflight.Need("update-binfmts", "binfmt-support"),
+            preflight.Need(f"qemu-{arch.name}-static", "qemu-user-static"),
+        ]
+    )
+    handler = binfmt / arch.binfmt
+    if _enabled(handler):
+        return
+    if os.geteuid() == 0:
+        if not (binfmt / "register").exists():
+            process.run(["mount", "-t", "binfmt_misc", "binfmt_misc", binfmt])
+        process.run([preflight.which("update-binfmts") or "update-binfmts", "--enable", arch.binfmt])
+    if not _enabled(handler):
+        raise ToolError(
+            f"this machine does not run {arch.name} programs ({handler} is not enabled)",
+            f"as root: mount -t binfmt_misc binfmt_misc {binfmt}; update-binfmts --enable {arch.binfmt}",
+        )
+
+
+def _enabled(handler: Path) -> bool:
+    try:
+        return handler.read_text().startswith("enabled")
+    except OSError:
+        return False
+
+
+def find(arch: Arch, paths: Paths) -> Disk | None:
+    """Return the cached base disk for the present recipe, of the first release that has one, or None."""
+    disks = (_disk(arch, release, paths) for release in RELEASES)
+    return next((disk for disk in disks if disk.image.exists()), None)
+
+
+def _disk(arch: Arch, release: str, paths: Paths) -> Disk:
+    """Where the disk is, or will be."""
+    key = cache_key(arch, release)
+    return Disk(arch.name, release, key, paths.rootfs / f"{arch.name}-{key[:16]}" / "disk.img")
+
+
+def build(arch: Arch, paths: Paths, say: Say) -> Disk:
+    """Return the base disk for `arch`, building it when the cache has none.
+
+    Raises ToolError (ENVIRONMENT): missing tools, no network, foreign programs do not run, disk full.
+    """
+    disk = _cached_or_built(arch, paths, say)
+    if disk.release != RELEASES[0]:
+        say(
+            f"root file system for {arch.name}: Debian {disk.release}, as {RELEASES[0]} could not be had;"
+            f" to try again, remove {disk.image.parent}"
+        )
+    return disk
+
+
+def _cached_or_built(arch: Arch, paths: Paths, say: Say) -> Disk:
+    cached = find(arch, paths)
+    if cached:
+        return cached
+    preflight.require((*preflight.ROOTFS, *preflight.file_system()))
+    ensure_foreign_programs_run(arch)
+    scratch.need_space(paths.cache, 5, "building a root file system")
+    with lock.held(paths.locks / f"rootfs-{arch.name}.lock", say, f"the {arch.name} root file system"):
+        cached = find(arch, paths)
+        if cached:
+            return cached
+        for release in RELEASES[:-1]:
+            try:
+                return _build(_disk(arch, release, paths), arch, paths, say)
+            except UnsettledMirrorError as error:
+                say(f"{error.message}; taking another release")
+        return _build(_disk(arch, RELEASES[-1], paths), arch, paths, say)
+
+
+def _build(disk: Disk, arch: Arch, paths: Paths, say: Say) -> Disk:
+    with scratch.folder(paths.scratch, "rootfs") as work:
+        (work / "tmp").mkdir()
+        overlay = work / "overlay.tar"
+        overlay.write_bytes(overlay_tar(overlay_files(), links()))
+        say(f"root file system for {arch.name}: installing Debian {disk.release}")
+        root_tar = _bootstrap(arch, disk.release, overlay, work, say)
+        finished = work / "finished"
+        finished.mkdir()
+        say(f"root file system for {arch.name}: writing the disk image")
+        _pack(root_tar, finished, work)
+        (finished / "disk.json").write_text(
+            json.dumps({"arch": arch.name, "suite": disk.release, "key": disk.key}, indent=2) + "\n"
+        )
+        scratch.publish(finished, disk.image.parent)
+    return disk
+
+
+def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) -> Path:
+    """Install the packages and the overlay into a tar file below `work`."""
+    root_tar = work / "root.tar"
+    log = work / "mmdebstrap.log"
+    slow = once_every(15, say)
+    result = process.run(
+        [
+            "mmdebstrap",
+            "--variant=minbase",
+            *archive_options(arch),
+            f"--include={','.join(packages(arch))}",
+            "--dpkgopt=path-exclude=/usr/share/doc/*",
+            "--dpkgopt=path-exclude=/usr/share/man/*",
+            "--dpkgopt=path-exclude=/usr/share/locale/*",
+            f"--customize-hook=tar-in {overlay} /",
+            '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*',
+            '--customize-hook=: > "$1"/etc/machine-id',
+            *(f"--customize-hook={hook}" for hook in grub.hooks(arch)),
+            release,
+            root_tar,
+            "-",
+        ],
+        log=log,
+        env={**os.environ, "TMPDIR": str(work / "tmp")},
+        stdin=sources(release).encode(),
+        tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
+    )
+    if result.returncode != 0:
+        raise _bootstrap_failure(arch, release, _tail(log))
+    return root_tar
+
+
+def _bootstrap_failure(arch: Arch, release: str, text: str) -> ToolError:
+    """Tell a full disk and an unsettled mirror from the rest, and name mmdebstrap's first error."""
+    what = f"mmdebstrap could not install Debian {release} for {arch.debian}"
+    if "No space left on device" in text:
+        return ToolError(f"{what}: the disk is full", "free some space or move the cache with XDG_CACHE_HOME")
+    errors = [line for line in text.splitlines() if line.startswith("E:")]
+    why = errors[0] if errors else process.last_line(text)
+    if UNSETTLED.search(text):
+        return UnsettledMirrorError(f"{what}: {why}", "wait until the mirror has settled, then try again")
+    return ToolError(f"{what}: {why}", "check the network, then try again", ExitCode.ENVIRONMENT)
+
+
+def _tail(log: Path, size: int = 65536) -> str:
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - size))
+        return stream.read().decode(errors="replace")
+
+
+def _pack(root_tar: Path, finished: Path, work: Path) -> None:
+    """Turn the tar file into an ext4 image and a /boot. Without root, fakeroot keeps the owners straight."""
+    tree = work / "tree"
+    tree.mkdir()
+    state = work / "fakeroot"
+    root = os.geteuid() == 0
+    first: list[str | Path] = [] if root else ["fakeroot", "-s", state, "--"]
+    then: list[str | Path] = [] if root else ["fakeroot", "-i", state, "--"]
+    _must([*first, "tar", "-x", "--numeric-owner", "--exclude=./dev/*", "-f", root_tar, "-C", tree])
+    (finished / "boot").mkdir()
+    (tree / "boot/grub").rename(finished / "boot/grub")
+    mke2fs = preflight.which("mke2fs") or "mke2fs"
+    options = ["-q", "-t", "ext4", "-L", "lpar-lab", "-U", UUID, "-E", "root_owner=0:0", "-m", "0"]
+    _must([*then, mke2fs, *options, "-d", tree, finished / "disk.img", SIZE])
+
+
+def _must(command: Iterable[str | Path]) -> None:
+    words = list(command)
+    result = process.run(words)
+    if result.returncode != 0:
+        raise ToolError(
+            f"{words[0]} failed: {process.last_line(result.output)}",
+            "check the free disk space, then try again",
+            ExitCode.ENVIRONMENT,
+        )

@@ -1,0 +1,1 @@
+"""Kernel lines, sources, series, configurations and builds."""

@@ -1,0 +1,1 @@
+"""Measuring and auditing the clocks of a measured host."""

@@ -1,0 +1,36 @@
+"""What is printed at the end: a table of plain text, medians over the iterations."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from hotplug_host.text import printable
+
+GAP = "  "
+
+
+def render(rows: Sequence[tuple[str, str, Sequence[Mapping[str, float]]]]) -> str:
+    """Return the table of rows: label, operation, and one mapping from heading to value per iteration."""
+    headings = list(dict.fromkeys(name for _, _, cells in rows for cell in cells for name in cell))
+    lines = [["clock", "operation", "n", *headings]]
+    for label, operation, cells in rows:
+        values = [shown(statistics.median(cell[name] for cell in cells)) for name in headings]
+        lines.append([printable(label), operation, str(len(cells)), *values])
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    return "".join(f"{GAP.join(_cells(line, widths)).rstrip()}\n" for line in lines)
+
+
+def shown(value: float) -> str:
+    """Return a number as it is read best: whole ones with thousands set apart, others with three digits."""
+    if value == int(value) or abs(value) >= 10_000:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
+
+
+def _cells(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Return the cells, words to the left and numbers to the right."""
+    return [
+        text.ljust(width) if at < 2 else text.rjust(width)
+        for at, (text, width) in enumerate(zip(line, widths))
+    ]

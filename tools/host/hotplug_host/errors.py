@@ -1,0 +1,37 @@
+"""Exit codes and the one error type of this project's commands.
+
+Standard library only: this module travels to the measured host inside the zipapp.
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command's exit code means; documented in docs/exit-codes.md."""
+
+    OK = 0
+    INTERNAL = 1
+    USAGE = 2
+    ENVIRONMENT = 3
+    INPUT = 4
+    OPERATION = 5
+    GUEST = 6
+    TIMEOUT = 7
+    REGRESSION = 8
+    NO_BASELINE = 9
+    DISK_FULL = 10
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class ToolError(Exception):
+    """A foreseeable fault: what is wrong, what to do next, and the exit code it ends with."""
+
+    def __init__(self, message: str, hint: str = "", code: ExitCode = ExitCode.ENVIRONMENT) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message

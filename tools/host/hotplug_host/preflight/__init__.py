@@ -1,0 +1,1 @@
+"""Whether a host is fit for what is planned."""

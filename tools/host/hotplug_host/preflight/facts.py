@@ -1,0 +1,243 @@
+"""What a host is like, as far as switching its SMT, timing that, or trying kernels on it depends on it.
+
+Read-only, and it never fails: what cannot be read is None, which a judgement can name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hotplug_host.cpulist import format_cpulist, parse_cpulist
+from hotplug_host.errors import ToolError
+from hotplug_host.hostinfo import read_machine, read_rcu
+from hotplug_host.preflight.lpar import Platform, read_platform
+from hotplug_host.preflight.workloads import Workloads, read_workloads
+from hotplug_host.programs import (
+    BY_CONTROL,
+    Ppc64Cpu,
+    find_program,
+    output_of,
+    read_ppc64_cpu,
+    smt_from_ppc64_cpu,
+)
+from hotplug_host.sysfs import CPU_DIR, SMT_ACTIVE, Sysfs
+from hotplug_host.topology import read_control, read_topology
+
+TAG = re.compile(r"(?:^|\s)smt_ab\.variant=(\S+)")
+
+OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """CPU lists as the kernel writes them; `secondary` are those online that smt=off takes."""
+
+    present: str | None
+    online: str | None
+    all_but_first: str
+    secondary: str
+    threads_per_core: int | None
+    isolated: str
+    nohz_full: str
+
+
+@dataclass(frozen=True)
+class Smt:
+    """What switches SMT here, smt/control or ppc64_cpu, and the level and activity it reports."""
+
+    interface: str | None
+    level: str | None
+    active: str | None
+
+
+@dataclass(frozen=True)
+class Kexec:
+    """What trying another kernel needs; `crash_loaded` is that of kdump."""
+
+    path: str | None
+    loaded: int | None
+    load_disabled: int | None
+    crash_loaded: int | None
+    lockdown: str
+
+
+@dataclass(frozen=True)
+class Clocksource:
+    """The clocksource in use, those there are, and the record of one that was applied for a while."""
+
+    current: str | None
+    available: tuple[str, ...]
+    record: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One host; sizes in bytes."""
+
+    euid: int
+    python: str
+    machine: str
+    release: str | None
+    boot_id: str | None
+    cmdline: str
+    variant: str | None
+    cpus: Cpus
+    smt: Smt
+    platform: Platform
+    kexec: Kexec
+    ppc64_cpu: Ppc64Cpu | None
+    rcu: dict[str, str]
+    systemd_run: str | None
+    free_bytes: int
+    boot_free_bytes: int | None
+    lock: dict[str, Any] | None
+    clocksource: Clocksource = field(default_factory=lambda: Clocksource(None, ()))
+    files: dict[str, bool] = field(default_factory=dict)
+    workloads: Workloads = field(default_factory=lambda: Workloads((), (), ()))
+    deployment: dict[str, Any] | None = None
+    watchdog: str | None = None
+    os_release: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def deployed(self) -> bool:
+        """Whether the kernel that runs is there on purpose: the one that deploy.yml started last."""
+        record = self.deployment or {}
+        return self.variant is not None and (self.release, self.variant) == (
+            record.get("release"),
+            record.get("variant"),
+        )
+
+
+def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
+    """Gather all of it; records of runs are in STAGING, FILES are those to say of whether they are there."""
+    cmdline = fs.read_optional("/proc/cmdline") or ""
+    tag = TAG.search(cmdline)
+    cpus, going, online = _read_cpus(fs)
+    return Facts(
+        euid=os.geteuid(),
+        python=".".join(map(str, sys.version_info[:3])),
+        machine=read_machine(fs),
+        release=fs.read_optional("/proc/sys/kernel/osrelease"),
+        boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id"),
+        cmdline=cmdline,
+        variant=tag[1] if tag else None,
+        cpus=cpus,
+        smt=_read_smt(fs),
+        platform=read_platform(fs),
+        kexec=_read_kexec(fs),
+        ppc64_cpu=read_ppc64_cpu(read_control(fs)),
+        rcu=read_rcu(fs),
+        systemd_run=find_program("systemd-run"),
+        free_bytes=_free_bytes(staging),
+        boot_free_bytes=_free_bytes(fs.path("/boot")) if fs.exists("/boot") else None,
+        lock=_record(staging / "lock.json", ("owner", "started", "token")),
+        clocksource=_read_clocksource(fs, staging),
+        files={name: Path(name).is_file() for name in files},
+        workloads=read_workloads(fs, going, online),
+        deployment=_record(staging / "deployed.json", ("release", "variant", "boot")),
+        watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
+        os_release=_read_os_release(fs),
+    )
+
+
+def without_first(cpus: str) -> str:
+    """Return a kernel CPU list without its first CPU."""
+    return format_cpulist(sorted(parse_cpulist(cpus))[1:])
+
+
+def _read_cpus(fs: Sysfs) -> tuple[Cpus, frozenset[int], frozenset[int]]:
+    """Return the CPUs in words, those that smt=off takes, and those online."""
+    present = fs.read_optional(f"{CPU_DIR}/present")
+    online_text = fs.read_optional(f"{CPU_DIR}/online")
+    online = parse_cpulist(online_text or "")
+    going, threads = frozenset[int](), None
+    try:
+        topology = read_topology(fs)
+    except ToolError:
+        pass
+    else:
+        threads = topology.threads_per_core
+        going = online - topology.expected_online(1, online)
+    cpus = Cpus(
+        present=present,
+        online=online_text,
+        all_but_first=without_first(present or ""),
+        secondary=format_cpulist(going),
+        threads_per_core=threads,
+        isolated=fs.read_optional(f"{CPU_DIR}/isolated") or "",
+        nohz_full=_nohz_full(fs.read_optional(f"{CPU_DIR}/nohz_full")),
+    )
+    return cpus, going, online
+
+
+def _nohz_full(text: str | None) -> str:
+    """Return a CPU list; kernels write "(null)" for none."""
+    return "" if text in (None, "(null)") else str(text)
+
+
+def _read_smt(fs: Sysfs) -> Smt:
+    control, active = read_control(fs), fs.read_optional(SMT_ACTIVE)
+    # POWER before 6.6 has the file, and it does nothing there.
+    if control not in (None, "notimplemented"):
+        return Smt(BY_CONTROL, control, active)
+    program = find_program("ppc64_cpu")
+    if program is None:
+        return Smt(None, None, active)
+    return Smt("ppc64_cpu", smt_from_ppc64_cpu(output_of([program, "--smt"]) or ""), active)
+
+
+def _read_kexec(fs: Sysfs) -> Kexec:
+    modes = re.search(r"\[(\w+)\]", fs.read_optional("/sys/kernel/security/lockdown") or "")
+    return Kexec(
+        path=find_program("kexec"),
+        loaded=_read_int(fs, "/sys/kernel/kexec_loaded"),
+        load_disabled=_read_int(fs, "/proc/sys/kernel/kexec_load_disabled"),
+        crash_loaded=_read_int(fs, "/sys/kernel/kexec_crash_loaded"),
+        lockdown=modes[1] if modes else "none",
+    )
+
+
+def _read_int(fs: Sysfs, name: str) -> int | None:
+    text = fs.read_optional(name)
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _free_bytes(directory: Path) -> int:
+    """Return the free space for root below a directory that need not exist yet."""
+    while not directory.exists():
+        directory = directory.parent
+    return shutil.disk_usage(str(directory)).free
+
+
+def _read_clocksource(fs: Sysfs, staging: Path) -> Clocksource:
+    directory = "/sys/devices/system/clocksource/clocksource0"
+    return Clocksource(
+        current=fs.read_optional(f"{directory}/current_clocksource"),
+        available=tuple((fs.read_optional(f"{directory}/available_clocksource") or "").split()),
+        record=_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
+    )
+
+
+def _read_os_release(fs: Sysfs) -> dict[str, str]:
+    """Return what tells distributions apart, of those lines that /etc/os-release has."""
+    lines = (fs.read_optional("/etc/os-release") or "").splitlines()
+    pairs = (line.partition("=") for line in lines)
+    return {key: value.strip().strip("\"'") for key, _, value in pairs if key in OS_KEYS}
+
+
+def _record(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    """Return the record of a run in a file, None without one; of a damaged one KEYS are unknown."""
+    if not path.exists():
+        return None
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = None
+    return record if isinstance(record, dict) else dict.fromkeys(keys, "unknown")

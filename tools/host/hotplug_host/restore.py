@@ -1,0 +1,81 @@
+"""Saving the host's SMT state and putting exactly that back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hotplug_host.child import Watch, run_function
+from hotplug_host.errors import ToolError
+from hotplug_host.sysfs import SMT_ACTIVE, SMT_CONTROL, Sysfs
+from hotplug_host.topology import cpu_file, describe_difference, read_control, read_online, read_present
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """What smt/control said, and which CPUs were there and online, before the run."""
+
+    control: str | None
+    active: str | None
+    online: frozenset[int]
+    present: frozenset[int]
+
+
+def save_state(fs: Sysfs) -> SavedState:
+    """Read the state to come back to."""
+    return SavedState(read_control(fs), fs.read_optional(SMT_ACTIVE), read_online(fs), read_present(fs))
+
+
+def restore_state(fs: Sysfs, saved: SavedState, timeout_s: float) -> str | None:
+    """Put the saved state back: smt/control first, then each CPU that still differs.
+
+    Returns None when the CPUs online are exactly those saved, else one line on what differs and why.
+    Never raises and is not ended early by signals; bounded by TIMEOUT_S.
+    """
+    try:
+        if difference(fs, saved) is None:
+            return None
+        result = run_function(lambda: _put_back(fs, saved), Watch(timeout_s))
+        left = difference(fs, saved)
+    except (ToolError, OSError) as error:
+        return str(error)
+    if left is None:
+        return None
+    return f"{left} ({result.error})" if result.error else left
+
+
+def difference(fs: Sysfs, saved: SavedState) -> str | None:
+    """Return how the host differs from the saved state; None when it does not."""
+    control = read_control(fs)
+    if control != saved.control:
+        return f"smt/control says {control}, before the run it said {saved.control}"
+    known = _known(fs, saved)
+    return describe_difference(saved.online & known, read_online(fs) & known)
+
+
+def _known(fs: Sysfs, saved: SavedState) -> frozenset[int]:
+    """Return the CPUs whose state is ours to put back.
+
+    Ones that came or went meanwhile (DLPAR) are their holder's.
+    """
+    return saved.present & read_present(fs)
+
+
+def _put_back(fs: Sysfs, saved: SavedState) -> None:
+    """Do the writes. A CPU that refuses does not keep the others from being put back."""
+    failure: OSError | None = None
+    if saved.control is not None and read_control(fs) != saved.control:
+        try:
+            fs.write(SMT_CONTROL, saved.control)
+        except OSError as error:
+            failure = error
+    known = _known(fs, saved)
+    before, online = saved.online & known, read_online(fs) & known
+    # What smt/control cannot express: CPUs and cores that were taken offline one by one.
+    for value, cpus in (("1", before - online), ("0", online - before)):
+        for cpu in sorted(cpus):
+            try:
+                fs.write(cpu_file(cpu), value)
+            except OSError as error:
+                failure = failure or error
+    if failure is not None:
+        raise failure

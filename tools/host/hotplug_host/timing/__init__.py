@@ -1,0 +1,1 @@
+"""Timing SMT and CPU switches on a measured host."""

@@ -1,0 +1,1 @@
+"""Times, traces, compares and reports SMT switches."""

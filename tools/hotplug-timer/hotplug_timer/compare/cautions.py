@@ -1,0 +1,154 @@
+"""What to mind about a comparison: notices say what was left out, warnings what to do about a doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Protocol
+
+from hotplug_common import stats
+from hotplug_timer.compare.drift import drifts
+from hotplug_timer.reader import Run
+
+#: How many iterations, samples or the like are named before the rest is only counted.
+MAX_NAMED = 3
+
+
+class Sample(Protocol):
+    """A row of the comparison, as far as warnings look at it."""
+
+    @property
+    def operation(self) -> str:
+        """The operation."""
+
+    @property
+    def label(self) -> str:
+        """The variant."""
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """Seconds in time order."""
+
+    @property
+    def effect(self) -> stats.Effect | None:
+        """The variant against the baseline."""
+
+
+def run_notices(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what was left out of the runs, and what is odd about how they ended."""
+    for run in runs:
+        yield from _left_out(run)
+        if run.outcome is None:
+            yield f"{run.source}: the run's end is missing; what it finished counts"
+        elif run.outcome != "complete":
+            yield f"{run.source}: the run {_OUTCOMES[run.outcome]}; what it finished counts"
+        if run.smt_restored is False:
+            yield f"{run.source}: the host was not put back as it was before the run"
+
+
+_OUTCOMES = {"interrupted": "was interrupted", "failed": "failed"}
+
+
+def _left_out(run: Run) -> Iterator[str]:
+    items = run.iterations.select(lambda kind: kind.status != "ok")
+    for item in islice(items, MAX_NAMED):
+        yield (
+            f"{run.source}: {run.label} {item.operation} {item.phase} iteration {item.index}"
+            f" {item.status} and is left out: {item.error}"
+        )
+    more = sum(1 for _ in items)
+    if more:
+        yield f"{run.source}: {run.label}: {more} more iterations did not succeed and are left out"
+
+
+def warnings_of(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[Sample]) -> Iterator[str]:
+    """Yield what makes the comparison doubtful, each with a remedy."""
+    for label in labels:
+        yield from _mixed_variant(label, [run for run in runs if run.label == label])
+    yield from _mixed_conditions(runs)
+    for row in rows:
+        yield from _outliers(row)
+        yield from _disagreement(row)
+    for row, drift in zip(rows, drifts([row.seconds for row in rows]), strict=True):
+        if drift:
+            way = "longer" if drift.change_percent > 0 else "shorter"
+            yield (
+                f"{row.label} {row.operation}: samples get {way} along the run, by"
+                f" {abs(drift.change_percent):.0f}% from the first sample to the last (trend test,"
+                f" p = {drift.p_value:.2g}); let the host come to rest with --warmup and --settle,"
+                " and measure the variants in turns"
+            )
+
+
+def unique(values: Iterable[str]) -> list[str]:
+    """Return the values without repetition, in their order."""
+    return list(dict.fromkeys(values))
+
+
+def _mixed_variant(label: str, runs: Sequence[Run]) -> Iterator[str]:
+    kernels = unique(f"{run.host.kernel_release} {run.host.kernel_version}" for run in runs)
+    if len(kernels) > 1:
+        yield (
+            f"{label}: measured under {len(kernels)} kernels ({'; '.join(kernels)});"
+            " give each kernel a label of its own"
+        )
+    if len({tuple(sorted(run.rcu.items())) for run in runs}) > 1:
+        yield f"{label}: RCU settings differ between its runs; give each setting a label of its own"
+    clocksources = unique(run.clocksource for run in runs if run.clocksource)
+    if len(clocksources) > 1:
+        yield (
+            f"{label}: measured with {len(clocksources)} clocksources ({', '.join(clocksources)});"
+            " give each clocksource a label of its own"
+        )
+
+
+def _mixed_conditions(runs: Sequence[Run]) -> Iterator[str]:
+    yield from _mixed(
+        "boot methods",
+        (run.host.boot_method for run in runs),
+        "boot every variant in the same way",
+    )
+    yield from _mixed("hosts", (run.host.hostname for run in runs), "measure all variants on one host")
+    kinds = [kind for run in runs for kind in run.iterations.kinds() if kind.status == "ok"]
+    yield from _mixed(
+        "paths",
+        (kind.path or "" for kind in kinds),
+        "use one powerpc-utils version, or --via smt-control, for all",
+    )
+    yield from _mixed("drivers", (kind.driver for kind in kinds), "give all runs the same --via")
+
+
+def _outliers(row: Sample) -> Iterator[str]:
+    positions = stats.outliers(row.seconds)
+    if not positions:
+        return
+    named = ", ".join(f"sample {at + 1} ({row.seconds[at]:.3f} s)" for at in positions[:MAX_NAMED])
+    if positions == (0,):
+        yield (
+            f"{row.label} {row.operation}: {named}, the first one, is an outlier; add --warmup 1, or a longer"
+            " --settle"
+        )
+        return
+    kind = "is an outlier" if len(positions) == 1 else "are outliers"
+    more = len(positions) - MAX_NAMED
+    yield (
+        f"{row.label} {row.operation}: {named}{f' and {more} more' if more > 0 else ''} {kind};"
+        " look for other load on the host, or add iterations or --warmup"
+    )
+
+
+def _disagreement(row: Sample) -> Iterator[str]:
+    effect = row.effect
+    if effect is None or effect.verdict not in (stats.FASTER, stats.SLOWER):
+        return
+    if (effect.decrease_percent > 0) != (effect.verdict == stats.FASTER):
+        yield (
+            f"{row.label} {row.operation}: {effect.verdict}, yet its average says otherwise, as a few samples"
+            " outweigh the rest; look at every sample in `report`, and add iterations"
+        )
+
+
+def _mixed(what: str, values: Iterable[str], remedy: str) -> Iterator[str]:
+    found = unique(values)
+    if len(found) > 1:
+        yield f"different {what} are mixed ({', '.join(found)}); {remedy}"

@@ -1,0 +1,228 @@
+"""From runs to the table: per operation and variant seconds, effect, counts and what to mind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from hotplug_common import stats
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_timer.compare.cautions import run_notices, unique, warnings_of
+from hotplug_timer.iterations import Kind
+from hotplug_timer.reader import Dataset, Run, Shape
+
+#: Count name to the words for it.
+COUNT_NAMES = {
+    "synchronize_rcu": "grace-period waits (synchronize_rcu)",
+    "synchronize_rcu_expedited": "expedited ones",
+    "stop_machine": "stop_machine rendezvous",
+    "domain_rebuild": "sched-domain rebuilds",
+    "chunks": "chunks of CPUs",
+    "serial_chunks": "of them one by one",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One variant under one operation; `effect` is None for the baseline and without one.
+
+    `seconds` are in time order; `emulated` says whether some of them are of emulated CPUs.
+    """
+
+    operation: str
+    label: str
+    seconds: tuple[float, ...]
+    emulated: bool
+    summary: stats.Summary
+    effect: stats.Effect | None
+
+
+@dataclass(frozen=True)
+class CountRow:
+    """Counts per transition of one variant under one operation, one value per counted iteration."""
+
+    operation: str
+    label: str
+    values: dict[str, tuple[int, ...]]
+
+    def typical(self, name: str) -> float | int | None:
+        """Return the median count; None when this kernel did not give that count."""
+        values = self.values.get(name)
+        if not values:
+            return None
+        middle = median(values)
+        return int(middle) if middle == int(middle) else middle
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` and `report` show. `emulated`: some seconds are; `forced`: runs do not really compare.
+
+    `shape` is the first run's, and every run's unless `forced`.
+    """
+
+    baseline: str
+    labels: tuple[str, ...]
+    operations: tuple[str, ...]
+    shape: Shape
+    emulated: bool
+    forced: bool
+    rows: tuple[Row, ...]
+    counts: tuple[CountRow, ...]
+    warnings: tuple[str, ...]
+    notices: tuple[str, ...]
+
+    def row(self, operation: str, label: str) -> Row | None:
+        """Return the row of one cell; None when it has no sample."""
+        return next((row for row in self.rows if (row.operation, row.label) == (operation, label)), None)
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether p-values are adjusted: several variants are held against the baseline."""
+        return any(row.effect and row.effect.p_adjusted != row.effect.p_value for row in self.rows)
+
+    @property
+    def count_names(self) -> list[str]:
+        """What was counted in at least one cell, in the order of `COUNT_NAMES`."""
+        return [name for name in COUNT_NAMES if any(name in row.values for row in self.counts)]
+
+    def count_row(self, operation: str, label: str) -> CountRow | None:
+        """Return the counts of one cell; None when nothing was counted."""
+        return next((row for row in self.counts if (row.operation, row.label) == (operation, label)), None)
+
+
+def compare(data: Dataset, baseline: str, force: bool = False) -> Comparison:
+    """Compare every variant with the baseline; ToolError when the runs cannot be compared.
+
+    FORCE compares runs of different topologies, or emulated with real ones, and warns instead.
+    """
+    doubts = [text for text in (_shape_doubt(data.runs), _emulation_doubt(data.runs)) if text]
+    if doubts and not force:
+        raise ToolError(doubts[0], "compare one kind at a time, or all the same with --force", ExitCode.INPUT)
+    labels = _labels(data.runs, baseline)
+    operations = tuple(unique(name for run in data.runs for name in run.operations))
+    rows: list[Row] = []
+    counts: list[CountRow] = []
+    for operation in operations:
+        rows += _rows(data.runs, operation, labels, baseline)
+        for label in labels:
+            counted = counts_of(data.runs, label, operation)
+            if counted:
+                counts.append(CountRow(operation, label, counted))
+    if not rows and not counts:
+        raise ToolError("no timed or counted iteration succeeded in these files", "run again", ExitCode.INPUT)
+    forced = (f"{text}; do not rely on the verdict, compare one kind at a time" for text in doubts)
+    return Comparison(
+        baseline=baseline,
+        labels=labels,
+        operations=operations,
+        shape=data.runs[0].shape,
+        emulated=any(run.host.emulated for run in data.runs),
+        forced=bool(doubts),
+        rows=tuple(rows),
+        counts=tuple(counts),
+        warnings=(*forced, *warnings_of(data.runs, labels, rows)),
+        notices=(*data.notices, *run_notices(data.runs)),
+    )
+
+
+def _rows(runs: Sequence[Run], operation: str, labels: Sequence[str], baseline: str) -> list[Row]:
+    samples = {label: timed_seconds(runs, label, operation) for label in labels}
+    samples = {label: seconds for label, seconds in samples.items() if seconds}
+    others = [label for label in samples if label != baseline and baseline in samples]
+    effects = stats.compare_all(samples[baseline], [samples[label] for label in others]) if others else []
+    effect_of = dict(zip(others, effects, strict=True))
+    return [
+        Row(
+            operation=operation,
+            label=label,
+            seconds=seconds,
+            emulated=any(run.host.emulated for run in runs if run.label == label),
+            summary=stats.summarize(seconds),
+            effect=effect_of.get(label),
+        )
+        for label, seconds in samples.items()
+    ]
+
+
+def timed_seconds(runs: Iterable[Run], label: str, operation: str) -> tuple[float, ...]:
+    """Return the seconds that count: timed, succeeded, of this label and operation; in time order."""
+    return tuple(
+        float(seconds)
+        for run in runs
+        if run.label == label
+        for seconds in run.iterations.seconds(lambda kind: is_sample(kind, operation))
+    )
+
+
+def is_sample(item: Kind, operation: str) -> bool:
+    """Whether an iteration's seconds count for the operation."""
+    return item.phase == "timed" and item.status == "ok" and item.operation == operation
+
+
+def operation_key(operation: str) -> str:
+    """Return the operation as it is named in summary.json: "off", "on", "smt4", "cores-on=1"."""
+    if not operation.startswith("smt="):
+        return operation
+    level = operation.removeprefix("smt=")
+    return level if level in ("off", "on") else f"smt{level}"
+
+
+def _shape_doubt(runs: Sequence[Run]) -> str | None:
+    first = runs[0]
+    for run in runs[1:]:
+        if run.shape != first.shape:
+            return (
+                f"{first.source} and {run.source} were measured on different topologies:"
+                f" {_describe(first.shape)} and {_describe(run.shape)}"
+            )
+    return None
+
+
+def _describe(shape: Shape) -> str:
+    return f"{shape.machine}, {shape.cores} cores x SMT{shape.threads_per_core}, CPUs {shape.present}"
+
+
+def common_emulation(runs: Sequence[Run]) -> bool:
+    """Return whether the runs are emulated; ToolError (INPUT) when some are and some are not."""
+    doubt = _emulation_doubt(runs)
+    if doubt:
+        raise ToolError(doubt, "compare one kind at a time", ExitCode.INPUT)
+    return runs[0].host.emulated
+
+
+def _emulation_doubt(runs: Sequence[Run]) -> str | None:
+    if len({run.host.emulated for run in runs}) > 1:
+        return "some of these runs are emulated and some are not: their seconds do not compare"
+    return None
+
+
+def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
+    found = unique(run.label for run in runs)
+    if baseline in found:
+        return (baseline, *(label for label in found if label != baseline))
+    if len(found) == 1:
+        return tuple(found)
+    raise ToolError(
+        f"no run is labelled {baseline!r}; the labels are {', '.join(found)}",
+        "choose one of them with --baseline",
+        ExitCode.USAGE,
+    )
+
+
+def counts_of(runs: Iterable[Run], label: str, operation: str) -> dict[str, tuple[int, ...]]:
+    """Return each count of this label and operation, one value per counted iteration that succeeded."""
+    counted = [
+        item.counts
+        for run in runs
+        if run.label == label
+        for item in run.iterations.select(lambda kind: _is_counted(kind, operation))
+        if item.counts is not None
+    ]
+    names = [name for name in COUNT_NAMES if any(name in counts for counts in counted)]
+    return {name: tuple(counts[name] for counts in counted if name in counts) for name in names}
+
+
+def _is_counted(kind: Kind, operation: str) -> bool:
+    return (kind.phase, kind.status, kind.operation) == ("counted", "ok", operation)

@@ -1,0 +1,132 @@
+"""The `history` commands: from their arguments to what they write."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import datetime
+from typing import TextIO
+
+from hotplug_host import clock
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_timer.compare.text import print_lines
+from hotplug_timer.history import render, store
+from hotplug_timer.history.entry import failure, from_runs
+from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, Outlook, look, newest_days
+from hotplug_timer.reader import read_files
+
+#: Failed runs that `check` names; the page has all of them.
+MAX_FAILURES = 5
+#: A hundred years.
+MAX_DAYS = 36_500
+
+
+def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Add the runs in result files; ToolError when a file or the store is not what it should be."""
+    if arguments.host is not None:
+        _check_given(arguments, "host")
+    data = read_files(arguments.files)
+    print_lines("note", data.notices, err)
+    _print_added(store.add(arguments.store, from_runs(data.runs, arguments.host)), out, err)
+
+
+def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Add a run that left no result file; ToolError (USAGE) when its time is none."""
+    started = _time(arguments.started) if arguments.started else clock.now()
+    _check_given(arguments, "host", "label", "reason")
+    entry = failure(arguments.host, arguments.label, started, arguments.reason)
+    _print_added(store.add(arguments.store, [entry]), out, err)
+
+
+def rebuild(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Make the index anew, and with it check every line."""
+    contents = store.rebuild(arguments.store)
+    print_lines("note", contents.notices, err)
+    out.write(f"{len(contents.entries)} runs\n")
+
+
+def check(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Print the verdicts; ToolError with a code of its own for each thing that is to wake somebody."""
+    contents = store.read(arguments.store)
+    print_lines("note", contents.notices, err)
+    outlook = _look(arguments, contents)
+    print_lines("note", render.notices(outlook, MAX_FAILURES), err)
+    render.print_outlook(outlook, arguments.format, out)
+    raise_verdict(outlook)
+
+
+def report(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Write the page and what is beside it, and print where."""
+    from hotplug_timer.history import page  # noqa: PLC0415
+
+    contents = store.read(arguments.store)
+    print_lines("note", contents.notices, err)
+    outlook = _look(arguments, contents)
+    for path in page.write_report(
+        outlook, contents.notices, arguments.origin, arguments.output_dir, arguments.metrics
+    ):
+        out.write(f"{path}\n")
+
+
+def raise_verdict(outlook: Outlook) -> None:
+    """Raise what `check` ends with: REGRESSION, else OPERATION, else NO_BASELINE; nothing if all is well."""
+    slower = outlook.with_verdict(REGRESSION)
+    if slower:
+        raise ToolError(
+            f"{len(slower)} of {len(outlook.series)} series slower: {slower[0].key.name} is a"
+            f" {render.sentence(slower[0])}",
+            "see hotplug-timer history report",
+            ExitCode.REGRESSION,
+        )
+    if outlook.failed:
+        raise ToolError(
+            render.failed_text(outlook.failed[0]),
+            "what is printed is of older runs: see to the host and run again",
+            ExitCode.OPERATION,
+        )
+    if len(outlook.with_verdict(INSUFFICIENT)) == len(outlook.series):
+        raise ToolError(
+            "no series has enough history to be judged",
+            "go on adding runs; what is missing is in the table",
+            ExitCode.NO_BASELINE,
+        )
+
+
+def _check_given(arguments: argparse.Namespace, *names: str) -> None:
+    for name in names:
+        if not getattr(arguments, name).strip():
+            raise ToolError(f"--{name} is empty", "say what it is", ExitCode.USAGE)
+
+
+def _look(arguments: argparse.Namespace, contents: store.Contents) -> Outlook:
+    if arguments.recent < 1:
+        raise ToolError(f"--recent {arguments.recent}: no run at all", "name 1 or more", ExitCode.USAGE)
+    if not 0 <= arguments.min_change < float("inf"):
+        raise ToolError(
+            f"--min-change {arguments.min_change:g} is no size of a change", "name 0 or more", ExitCode.USAGE
+        )
+    if arguments.days is not None and not 1 <= arguments.days <= MAX_DAYS:
+        raise ToolError(
+            f"--days {arguments.days} is no length of a history", f"name 1 to {MAX_DAYS}", ExitCode.USAGE
+        )
+    entries = newest_days(contents.entries, arguments.days) if arguments.days else contents.entries
+    return look(entries, arguments.recent, arguments.min_change)
+
+
+def _print_added(added: store.Added, out: TextIO, err: TextIO) -> None:
+    print_lines("note", added.notices, err)
+    print_lines("note", (render.failed_text(entry) for entry in added.entries if entry.failed), err)
+    known = f", {added.known} known already" if added.known else ""
+    out.write(f"{len(added.entries)} added{known}\n")
+
+
+def _time(text: str) -> str:
+    """Return a time given on the command line as records have it."""
+    try:
+        time = datetime.fromisoformat(text)
+        if time.utcoffset() is not None:
+            return clock.text(time)
+    except (ValueError, OverflowError):
+        pass
+    raise ToolError(
+        f"--started {text!r} is not a time with its offset", "write 2026-11-21T02:00:00Z", ExitCode.USAGE
+    )

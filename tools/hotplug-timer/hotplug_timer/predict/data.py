@@ -1,0 +1,137 @@
+"""Timings as the model takes them: one per machine size, operation and variant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median, stdev
+
+from hotplug_host.cpulist import parse_cpulist
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.rcu import fqs_base
+from hotplug_timer.compare.comparison import CountRow, common_emulation, counts_of, timed_seconds
+from hotplug_timer.predict.counts import Counts, Switch
+from hotplug_timer.reader import Dataset, Run, Shape
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One switch of `toggled` of `cpus` CPUs; `seconds` is the median of `n` repetitions.
+
+    `direction` is "off" or "on". `error` is the median's relative standard error, 0 when nothing is
+    known of it. `counts` is None when nobody counted. `fqs_base`: see `Work`.
+    """
+
+    source: str
+    kernel: str
+    system: str
+    operation: str
+    direction: str
+    variant: str
+    cpus: int
+    toggled: int
+    seconds: float
+    n: int
+    error: float
+    emulated: bool
+    counts: Counts | None = None
+    fqs_base: int | None = 1
+
+    @property
+    def switch(self) -> Switch:
+        """Return what was timed."""
+        return Switch(self.direction, self.cpus, self.toggled, self.fqs_base)
+
+
+def from_results(data: Dataset) -> list[Timing]:
+    """Return the timings in result files; ToolError (INPUT) when they cannot be taken together."""
+    common_emulation(data.runs)
+    machines = sorted({run.host.machine for run in data.runs})
+    if len(machines) > 1:
+        raise ToolError(
+            f"these runs are of different architectures ({', '.join(machines)}): their prices differ",
+            "predict from one at a time",
+            ExitCode.INPUT,
+        )
+    timings: list[Timing] = []
+    for shape, label in dict.fromkeys((run.shape, run.label) for run in data.runs):
+        runs = [run for run in data.runs if (run.shape, run.label) == (shape, label)]
+        for operation in dict.fromkeys(name for run in runs for name in run.operations):
+            timings.extend(_timings(runs, shape, label, operation))
+    if not timings:
+        raise ToolError("no timed iteration succeeded in these files", "run again", ExitCode.INPUT)
+    return timings
+
+
+def relative_error(seconds: Sequence[float]) -> float:
+    """Return the standard error of a sample's middle, relative to it; 0 for a single value."""
+    if len(seconds) < 2:
+        return 0.0
+    return stdev(seconds) / math.sqrt(len(seconds)) / median(seconds)
+
+
+def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> Iterable[Timing]:
+    seconds = timed_seconds(runs, label, operation)
+    if not seconds:
+        return
+    toggled, direction = switched(runs, operation)
+    first = runs[0]
+    yield Timing(
+        source=first.source,
+        kernel=first.host.kernel_release,
+        system=first.host.cpu_model,
+        operation=operation,
+        direction=direction,
+        variant=label,
+        cpus=shape.cpus,
+        toggled=toggled,
+        seconds=median(seconds),
+        n=len(seconds),
+        error=relative_error(seconds),
+        emulated=first.host.emulated,
+        counts=_counts(runs, label, operation, toggled),
+        fqs_base=_fqs_base(first.rcu, shape.cpus),
+    )
+
+
+def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
+    """Return how many CPUs the operation switches, and which way most of them go: "off" or "on".
+
+    Raises ToolError (INPUT) when it switched none.
+    """
+    for run in runs:
+        for item in run.iterations:
+            if item.operation == operation and item.status == "ok":
+                before, after = parse_cpulist(item.cpus_before), parse_cpulist(item.cpus_after)
+                if before != after:
+                    return len(before ^ after), "off" if len(after) < len(before) else "on"
+    raise ToolError(
+        f"{runs[0].source}: {operation} switched no CPU", "leave that operation out", ExitCode.INPUT
+    )
+
+
+def _counts(runs: Sequence[Run], label: str, operation: str, toggled: int) -> Counts | None:
+    counted = CountRow(operation, label, counts_of(runs, label, operation))
+    waits = counted.typical("synchronize_rcu")
+    if waits is None:
+        return None
+    expedited = counted.typical("synchronize_rcu_expedited")
+    if expedited is None:
+        # The kernel cannot trace them: then its setting says whether all of them were.
+        expedited = waits if runs[0].rcu.get("rcu_expedited") not in (None, "0") else 0
+    return Counts(
+        toggled,
+        max(0.0, waits - expedited),
+        expedited,
+        counted.typical("stop_machine") or 0.0,
+        counted.typical("domain_rebuild") or 0.0,
+    )
+
+
+def _fqs_base(rcu: dict[str, str], cpus: int) -> int | None:
+    """Return what is left of the first wait, in jiffies, without the part that grows with the CPUs."""
+    text = rcu.get("jiffies_till_first_fqs", "")
+    if not text.isdecimal():
+        return 1
+    return fqs_base(int(text), cpus)

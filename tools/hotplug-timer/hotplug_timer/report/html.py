@@ -1,0 +1,88 @@
+"""Pages that need no other file: templates, style sheet, and the policy that allows for that one only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from hotplug_host import __version__
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.text import printable
+from hotplug_timer import drawing
+from hotplug_timer.report.text import breakable
+
+TEMPLATES = "templates"
+#: The signs of matplotlib's markers, for legends and tables.
+SIGNS = dict(zip(drawing.MARKERS, "●■◆▲▼✚", strict=True))
+
+
+def render(template: str, labels: tuple[str, ...], verdicts: Collection[str], **content: object) -> str:
+    """Return a page. LABELS are its variants, each with a colour and a sign; VERDICTS those with a colour."""
+    environment = Environment(
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(_template),
+    )
+    environment.filters["breakable"] = breakable
+    style = _template("report.css")
+    return environment.get_template(template).render(
+        version=__version__,
+        style=Markup(style),  # noqa: S704 - our own
+        style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        variant_of=_Variants(labels),
+        verdicts=verdicts,
+        **content,
+    )
+
+
+def write_files(directory: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts by their names, into a folder made when missing; returns their paths.
+
+    ToolError (ENVIRONMENT) when that fails.
+    """
+    paths = [directory / name for name in texts]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            path.write_text(texts[path.name], "utf-8")
+    except OSError as error:
+        raise ToolError(
+            f"cannot write the report to {directory}: {error.strerror}",
+            "name another --output-dir",
+            ExitCode.ENVIRONMENT,
+        ) from error
+    return paths
+
+
+def _template(name: str) -> str:
+    return files("hotplug_timer").joinpath(TEMPLATES, name).read_text("utf-8")
+
+
+def _shown(value: object) -> object:
+    """Return what goes into the page for a value; it is escaped after this, unless it is our own markup."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+class _Variants:
+    """How each variant is marked: the number of its colour, and its sign."""
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self._labels = labels
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._labels
+
+    def color(self, label: str) -> int:
+        return drawing.series(self._labels, label)
+
+    def sign(self, label: str) -> str:
+        return SIGNS[drawing.marker(self._labels.index(label))]

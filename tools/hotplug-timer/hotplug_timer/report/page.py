@@ -1,0 +1,252 @@
+"""The page: everything the template shows, put together from results and traces."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from hotplug_common.stats import Effect
+from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
+from hotplug_timer import clockrecords
+from hotplug_timer.compare import text as render
+from hotplug_timer.compare.comparison import Comparison, Row
+from hotplug_timer.compare.summary import headline_label, summarize
+from hotplug_timer.reader import Dataset, Run
+from hotplug_timer.report import downloads, html, samples, states, tables
+from hotplug_timer.report.text import short_seconds
+from hotplug_timer.report.traces import Traced, Traces
+from hotplug_timer.trace.flame import to_folded, to_inline
+from hotplug_timer.trace.states import States
+
+#: Rows of a trace's table.
+TOP = 10
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One operation's result, to be seen from afar."""
+
+    operation: str
+    figure: str
+    line: str
+    detail: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture and its table. `svg` is our own drawing and goes into the page as it is."""
+
+    name: str
+    svg: Markup
+    labels: tuple[str, ...]
+    tables: tuple[tables.Table, ...]
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Samples(Picture):
+    """Every sample of an operation."""
+
+    thinned: bool = False
+    ruled: bool = True
+
+
+def write_report(
+    data: Dataset, comparison: Comparison, traces: Traces, base: str, directory: Path
+) -> tuple[Path, Path]:
+    """Write report.html and summary.json; ToolError (ENVIRONMENT) when that fails. Returns both paths."""
+    summary = json.dumps(summarize(data, comparison, base), indent=2) + "\n"
+    page = render_page(data, comparison, traces, base, summary)
+    report_path, summary_path = html.write_files(directory, {"report.html": page, "summary.json": summary})
+    return report_path, summary_path
+
+
+def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str, summary: str) -> str:
+    """Return the page."""
+    embedded, left_out = downloads.embed(_data(data, comparison, traces, summary))
+    return html.render(
+        "report.html.j2",
+        comparison.labels,
+        ("faster", "slower"),
+        base=base,
+        subject=_subject(data.runs),
+        comparison=comparison,
+        shape=comparison.shape,
+        runs=data.runs,
+        hosts=list(dict.fromkeys(run.host.hostname for run in data.runs)),
+        headlines=_headlines(comparison),
+        seconds=tables.seconds_table(comparison),
+        method=render.method_text(comparison),
+        samples=_samples(data, comparison),
+        counts=tables.counts_table(comparison),
+        callers=[_icicle(one, at) for at, one in enumerate(traces.of(COUNTS))],
+        states=_states(traces, comparison),
+        offcpu=[_icicle(one, at) for at, one in enumerate(traces.of(OFFCPU))],
+        graph=[_icicle(one, at) for at, one in enumerate(traces.of(GRAPH))],
+        trace_notices=traces.notices,
+        trace_command=_trace_command(comparison),
+        about=(
+            tables.hosts_table(data.runs),
+            tables.kernels_table(data.runs),
+            tables.methods_table(data.runs),
+            tables.blocks_table(data.runs),
+        ),
+        downloads=embedded,
+        not_embedded=left_out,
+    )
+
+
+def _subject(runs: Sequence[Run]) -> str:
+    """Return what was measured."""
+    clocks = all(run.conditions.via == clockrecords.DRIVER for run in runs)
+    return "Clock checks" if clocks else "SMT switch times"
+
+
+def _headlines(comparison: Comparison) -> list[Headline]:
+    label = headline_label(comparison)
+    found = []
+    for operation in comparison.operations:
+        base = comparison.row(operation, comparison.baseline)
+        row = comparison.row(operation, label) if label else None
+        if row and row.effect and base:
+            found.append(_effect_headline(base, row, row.effect))
+        elif label is None and (only := comparison.row(operation, comparison.labels[0])):
+            found.append(_sample_headline(only))
+    return found
+
+
+def _effect_headline(base: Row, row: Row, effect: Effect) -> Headline:
+    before, after = short_seconds(base.summary.median), short_seconds(row.summary.median)
+    interval = render.format_interval(effect.median_decrease_percent, effect.interval_percent)
+    return Headline(
+        row.operation,
+        _times(effect),
+        f"{base.label} {before} s → {row.label} {after} s",
+        f"median decrease {interval}",
+        render.verdict_text(effect, row),
+    )
+
+
+def _sample_headline(row: Row) -> Headline:
+    low, high = short_seconds(row.summary.minimum), short_seconds(row.summary.maximum)
+    figure = f"{short_seconds(row.summary.median)} s"
+    return Headline(row.operation, figure, f"{row.label}, median", f"{low} to {high} s", "")
+
+
+def _times(effect: Effect) -> str:
+    return f"{effect.speedup:.{1 if effect.speedup >= 2 else 2}f}×"  # noqa: RUF001 - times
+
+
+def _samples(data: Dataset, comparison: Comparison) -> list[Samples]:
+    found = []
+    for at, operation in enumerate(comparison.operations):
+        blocks = samples.blocks_of(data.runs, operation)
+        if blocks:
+            svg = samples.draw(blocks, comparison.labels, operation, comparison.emulated, f"samples{at}")
+            found.append(
+                Samples(
+                    operation,
+                    Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
+                    tuple(dict.fromkeys(block.label for block in blocks)),
+                    (tables.samples_table(blocks, operation),),
+                    thinned=samples.is_thinned(blocks),
+                    ruled=samples.is_ruled(blocks),
+                )
+            )
+    return found
+
+
+def _states(traces: Traces, comparison: Comparison) -> list[Picture]:
+    """Return a picture for each operation with all variants in it, and for each trace that no run names."""
+    groups: dict[str, list[Traced]] = {}
+    for one in traces.of(STATES):
+        groups.setdefault(one.subject.operation or one.subject.name, []).append(one)
+    return [
+        _states_picture(name, group, comparison, f"states{at}")
+        for at, (name, group) in enumerate(groups.items())
+    ]
+
+
+def _states_picture(name: str, group: Sequence[Traced], comparison: Comparison, key: str) -> Picture:
+    times = [
+        states.Times(one.subject.label or name, len(one.files), one.analysis.by_state())
+        for one in group
+        if isinstance(one.analysis, States)
+    ]
+    labels = tuple(dict.fromkeys((*comparison.labels, *(one.label for one in times))))
+    title = f"Time per state of {name}"
+    table = tables.Table(
+        f"{title}, per transition",
+        states.header(times),
+        states.rows(times),
+        heads=2,
+        words=frozenset({"callback"}),
+    )
+    return Picture(
+        name,
+        Markup(states.draw(times, labels, title, comparison.emulated, key)),  # noqa: S704 - as above
+        tuple(one.label for one in times if one.label in comparison.labels),
+        (table,),
+        tuple(f"{one.subject.name}: {note}" for one in group for note in one.notes),
+        tuple(path.name for one in group for path in one.files),
+    )
+
+
+def _icicle(traced: Traced, at: int) -> Picture:
+    """Return the stacks of a trace as an icicle, with the tables that `trace` prints."""
+    analysis, subject = traced.analysis, traced.subject
+    title = f"{analysis.title}: {subject.name}"
+    svg = to_inline(analysis.folded(), title, analysis.unit, f"{subject.mode}{at}")
+    return Picture(
+        subject.name,
+        Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
+        (subject.label,) if subject.label else (),
+        tuple(tables.trace_table(table, subject.name, {"stack"}) for table in analysis.tables(TOP)),
+        traced.notes,
+        tuple(path.name for path in traced.files),
+    )
+
+
+def _data(data: Dataset, comparison: Comparison, traces: Traces, summary: str) -> Iterator[downloads.Datum]:
+    """Yield what the page offers to save, the most important first."""
+    table = render.to_csv(comparison)
+    yield downloads.Datum(
+        "comparison.csv",
+        "text/csv",
+        table,
+        "the table, unrounded",
+        "hotplug-timer compare --format csv prints it",
+    )
+    yield downloads.Datum(
+        "summary.json", "application/json", summary, "all figures for programs", "it is beside this page"
+    )
+    yield downloads.Datum(
+        "results.jsonl",
+        "application/jsonl",
+        data.raw,
+        "the result files, joined",
+        "keep the files themselves",
+    )
+    for one in traces.found:
+        yield downloads.Datum(
+            f"{one.files[0].stem}.folded",
+            "text/plain",
+            to_folded(one.analysis.folded()),
+            "all stacks, as flamegraph.pl reads them",
+            "hotplug-timer trace --folded writes it",
+        )
+
+
+def _trace_command(comparison: Comparison) -> str:
+    """Return the command that records what the sections of traces show."""
+    label = comparison.labels[-1]
+    words = ["hotplug-timer", "run", *comparison.operations, "--label", label, "--iterations", "5"]
+    words += ["--output", f"{label}-traced.jsonl", "--trace", STATES, "--trace", OFFCPU]
+    return shlex.join(words)

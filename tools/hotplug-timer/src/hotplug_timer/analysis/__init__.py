@@ -1,1 +1,0 @@
-"""The controller's part: reading results, comparing variants, reporting."""

@@ -1,1 +1,0 @@
-"""The part that runs on the measured host: standard library only, Python 3.9 and later."""

@@ -1,0 +1,484 @@
+"""The `lpar-lab` command."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hotplug_common import arch
+from hotplug_common.command import in_lab
+from hotplug_common.guest import qemu, rootfs, ssh
+from hotplug_common.kernel import artifact, build, lines, series, source
+from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.paths import Paths
+from hotplug_common.ui import Say, out
+from hotplug_host.entry import Parser
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.subcommands import add_commands, run_command
+from lpar_lab import demo, inventory, lifecycle, package, status
+
+NO_BOOT_LOADER = "none"
+BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
+EXIT_CODES = """exit codes:
+  0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
+  4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
+  ended early; 7 time ran out; 130 interrupted; 143 terminated"""
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    number = int(text) if text.isascii() and text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
+    return number
+
+
+def count(text: str) -> int:
+    """Read a whole number, 0 included."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """Read a positive number of seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return number
+
+
+def parser() -> Parser:
+    """Build the command line."""
+    top = Parser(
+        prog="lpar-lab",
+        description="A POWER10 (or x86-64) guest in QEMU that stands in for an LPAR: kernels, disks, guests.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = add_commands(top)
+    _add_build_kernel(commands)
+    _add_package(commands)
+    _add_build_rootfs(commands)
+    _add_up(commands)
+    _add_reset(commands)
+    _add_down(commands)
+    _add_status(commands)
+    _add_ssh(commands)
+    _add_console(commands)
+    _add_inventory(commands)
+    _add_demo(commands)
+    return top
+
+
+def _add(commands: Any, name: str, summary: str, examples: str) -> Parser:
+    added: Parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:\n{examples}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    return added
+
+
+def _arch_option(command: Parser) -> None:
+    command.add_argument(
+        "--arch", choices=sorted(arch.ARCHES), default=arch.PPC64LE.name, help="default: ppc64le"
+    )
+
+
+def _base_option(command: Parser) -> None:
+    command.add_argument(
+        "--base", type=_line, default=lines.DEFAULT, metavar="LINE", help="kernel line, default: 6.12"
+    )
+
+
+def _line(text: str) -> str:
+    """Read the name of a kernel line; the checkout's data files define which there are."""
+    return lines.load(Paths.from_environment().patches, text).name
+
+
+def _variant(text: str) -> str:
+    """Read the name of a variant; which there are, the checkout says."""
+    series.require_variant(Paths.from_environment().patches, text)
+    return text
+
+
+def _variant_option(command: argparse._ActionsContainer, default: str) -> None:
+    command.add_argument(
+        "--variant",
+        type=_variant,
+        default=series.STOCK,
+        metavar="NAME",
+        help=f"{', '.join(series.VARIANTS)}, or one of kernel-patches/{series.EXPERIMENTS}; {default}",
+    )
+
+
+def _config_option(command: Parser) -> None:
+    command.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="TOPIC",
+        help="one more fragment of kernel-patches/configs, such as debug; may be repeated",
+    )
+
+
+def _topology_options(command: Parser) -> None:
+    command.add_argument("--cores", type=positive, default=2, help="cores, default: 2")
+    command.add_argument(
+        "--threads", type=positive, help="threads per core, default: 8 on ppc64le, 2 on x86_64"
+    )
+    command.add_argument("--memory", type=positive, metavar="MB", help="memory in MiB, default: by CPU count")
+    command.add_argument("--accel", choices=qemu.ACCELERATORS, default="tcg", help="default: tcg (emulation)")
+    command.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds to wait for SSH, default: by CPU count"
+    )
+
+
+def _add_build_kernel(commands: Any) -> None:
+    command = _add(
+        commands,
+        "build-kernel",
+        "build a kernel into the cache, or find it there",
+        "  lpar-lab build-kernel --variant stock\n"
+        "  lpar-lab build-kernel --base 6.12 --variant patched --print-artifact\n"
+        "  lpar-lab build-kernel --arch x86_64 --variant patched --config debug\n"
+        "  lpar-lab build-kernel --variant cpuidle-expedited",
+    )
+    _arch_option(command)
+    _base_option(command)
+    _variant_option(command, "default: stock")
+    _config_option(command)
+    command.add_argument(
+        "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
+    )
+    command.add_argument(
+        "--patches", type=count, metavar="N", help="only the first N patches of the series, default: all"
+    )
+    command.add_argument(
+        "--print-artifact",
+        action="store_true",
+        help="print only the path of artifact.json on standard output",
+    )
+    command.add_argument(
+        "--apply-only", action="store_true", help="only see whether the patches apply, and build nothing"
+    )
+    command.set_defaults(handler=in_lab(_build_kernel))
+
+
+def _add_package(commands: Any) -> None:
+    command = _add(
+        commands,
+        "package",
+        "pack a built kernel, with its digests, into a folder that travels",
+        "  lpar-lab package artifact.json --output-dir kernels/patched\n"
+        "  lpar-lab package artifact.json --format rpm --output-dir kernels/patched",
+    )
+    command.add_argument(
+        "artifact", type=Path, metavar="ARTIFACT_JSON", help="what build-kernel --print-artifact printed"
+    )
+    command.add_argument(
+        "--format",
+        choices=sorted(package.FORMATS),
+        default="tar",
+        help="kind of the package in the folder, default: tar",
+    )
+    command.add_argument(
+        "--output-dir", type=Path, required=True, metavar="DIR", help="folder to be made; must not exist yet"
+    )
+    command.set_defaults(handler=in_lab(_package))
+
+
+def _add_build_rootfs(commands: Any) -> None:
+    command = _add(
+        commands,
+        "build-rootfs",
+        "build the base disk for guests of an architecture, or find it in the cache",
+        "  lpar-lab build-rootfs --arch ppc64le",
+    )
+    _arch_option(command)
+    command.set_defaults(handler=in_lab(_build_rootfs))
+
+
+def _add_up(commands: Any) -> None:
+    command = _add(
+        commands,
+        "up",
+        "start a guest and wait until it answers over SSH",
+        "  lpar-lab up lab1\n"
+        "  lpar-lab up lab1 --cores 8 --threads 8 --variant patched\n"
+        "  lpar-lab up x1 --arch x86_64 --cores 4\n"
+        "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'\n"
+        "  lpar-lab up lab1 --threads 1 --boot-loader grub",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    _arch_option(command)
+    _base_option(command)
+    _topology_options(command)
+    kernel = command.add_mutually_exclusive_group()
+    kernel.add_argument(
+        "--kernel", type=Path, metavar="ARTIFACT_JSON", help="default kernel, as built before"
+    )
+    _variant_option(kernel, "default kernel: stock")
+    _config_option(command)
+    command.add_argument(
+        "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1, default: a free one"
+    )
+    command.add_argument(
+        "--append", default="", metavar="WORDS", help="more words for the kernel's command line"
+    )
+    command.add_argument(
+        "--boot-loader",
+        choices=BOOT_LOADERS,
+        default=NO_BOOT_LOADER,
+        help="what starts the kernel: QEMU (none, the default), or GRUB on a disk with the guest's /boot",
+    )
+    command.set_defaults(handler=in_lab(_up))
+
+
+def _add_reset(commands: Any) -> None:
+    command = _add(
+        commands,
+        "reset",
+        "power-cycle a guest, as a management console would: it boots its default kernel from the same disk",
+        "  lpar-lab reset lab1",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.set_defaults(handler=in_lab(_reset))
+
+
+def _add_down(commands: Any) -> None:
+    command = _add(
+        commands,
+        "down",
+        "end guests and remove what they kept",
+        "  lpar-lab down lab1\n  lpar-lab down --all",
+    )
+    command.add_argument("name", metavar="NAME", nargs="?", help="the guest's name")
+    command.add_argument("--all", action="store_true", help="every guest")
+    command.set_defaults(handler=in_lab(_down))
+
+
+def _add_status(commands: Any) -> None:
+    command = _add(
+        commands,
+        "status",
+        "show the guests, and what their consoles say",
+        "  lpar-lab status\n  lpar-lab status --json",
+    )
+    command.add_argument("--json", action="store_true", help="a JSON list on standard output")
+    command.set_defaults(handler=in_lab(_status))
+
+
+def _add_ssh(commands: Any) -> None:
+    command = _add(
+        commands,
+        "ssh",
+        "log in to a guest, or run a command there",
+        "  lpar-lab ssh lab1\n  lpar-lab ssh lab1 -- ppc64_cpu --smt",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.add_argument("remote", metavar="CMD", nargs="*", help="command and arguments, after --")
+    command.set_defaults(handler=in_lab(_ssh))
+
+
+def _add_console(commands: Any) -> None:
+    command = _add(
+        commands,
+        "console",
+        "print what a guest wrote to its console",
+        "  lpar-lab console lab1\n  lpar-lab console lab1 --follow",
+    )
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.add_argument(
+        "--follow", action="store_true", help="go on printing until the guest ends or Ctrl-C"
+    )
+    command.set_defaults(handler=in_lab(_console))
+
+
+def _add_inventory(commands: Any) -> None:
+    command = _add(
+        commands,
+        "inventory",
+        "write the Ansible inventory of running guests and print its path",
+        '  ansible -i "$(lpar-lab inventory)" smt_hosts -m ping',
+    )
+    command.set_defaults(handler=in_lab(_inventory))
+
+
+def _add_demo(commands: Any) -> None:
+    command = _add(
+        commands,
+        "demo",
+        "build, boot, measure stock against patched, and report",
+        "  lpar-lab demo\n  lpar-lab demo --cores 8 --iterations 10 --output-dir results/64-cpus",
+    )
+    _arch_option(command)
+    _base_option(command)
+    _topology_options(command)
+    _config_option(command)
+    command.add_argument(
+        "--iterations", type=positive, default=5, help="timed iterations per block, default: 5"
+    )
+    command.add_argument(
+        "--output-dir", type=Path, default=Path("results/demo"), metavar="DIR", help="default: results/demo"
+    )
+    command.set_defaults(handler=in_lab(_demo))
+
+
+def _threads(arguments: argparse.Namespace) -> int:
+    wanted: int | None = arguments.threads
+    return wanted or max(qemu.THREADS[arguments.arch])
+
+
+def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if arguments.apply_only:
+        from_source = source.obtain(arguments.base, paths, say)
+        patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
+        out(f"{len(patches)} patches apply to {arguments.base} ({from_source.kernel_version})")
+        return ExitCode.OK
+    built = build_variant(arguments, arguments.variant, paths, say)
+    if arguments.print_artifact:
+        out(str(built.file))
+    else:
+        out(f"{built.release}  {built.image}")
+    return ExitCode.OK
+
+
+def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:
+    """Build (or find) one variant with the architecture, base and fragments the arguments name."""
+    wanted = arch.by_name(arguments.arch)
+    from_source = source.obtain(arguments.base, paths, say)
+    upto = getattr(arguments, "patches", None)
+    job = build.plan(wanted, from_source, variant, arguments.config, paths, upto=upto)
+    return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _package(arguments: argparse.Namespace, _paths: Paths, say: Say) -> int:
+    kernel = artifact.load(arguments.artifact)
+    say(f"{kernel.release}: packing as {arguments.format}")
+    out(str(package.pack(kernel, arguments.format, arguments.output_dir)))
+    return ExitCode.OK
+
+
+def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    out(str(rootfs.build(arch.by_name(arguments.arch), paths, say).image))
+    return ExitCode.OK
+
+
+def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    request = lifecycle.Request(
+        name=arguments.name,
+        arch=arch.by_name(arguments.arch),
+        cores=arguments.cores,
+        threads=_threads(arguments),
+        memory=arguments.memory,
+        accel=arguments.accel,
+        ssh_port=arguments.ssh_port,
+        timeout=arguments.timeout,
+        append=arguments.append,
+        boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
+    )
+    lifecycle.check_request(request)
+    lifecycle.refuse_if_running(request.name, paths)
+    if arguments.ssh_port:
+        ssh.choose_port(arguments.ssh_port)
+    kernel = _chosen_kernel(arguments, paths, say)
+    disk = rootfs.build(request.arch, paths, say)
+    lifecycle.up(request, kernel, disk, paths, say)
+    return ExitCode.OK
+
+
+def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Artifact:
+    if arguments.kernel is None:
+        return build_variant(arguments, arguments.variant, paths, say)
+    kernel = artifact.load(arguments.kernel)
+    if kernel.arch != arguments.arch:
+        raise ToolError(
+            f"{arguments.kernel} is a kernel for {kernel.arch}", f"use --arch {kernel.arch}", ExitCode.USAGE
+        )
+    return kernel
+
+
+def _reset(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    lifecycle.reset(arguments.name, paths)
+    say(f"guest '{arguments.name}' is reset and boots")
+    return ExitCode.OK
+
+
+def _down(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if bool(arguments.name) == arguments.all:
+        raise ToolError("which guest?", "give a NAME, or --all", ExitCode.USAGE)
+    names = lifecycle.folders(paths) if arguments.all else [arguments.name]
+    for name in names:
+        existed = lifecycle.down(name, paths, say)
+        say(f"guest '{name}' is {'down' if existed else 'not there'}")
+    return ExitCode.OK
+
+
+def _status(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    reports = [status.describe(folder, guest) for folder, guest in lifecycle.known(paths)]
+    out(json.dumps(reports, indent=2) if arguments.json else status.table(reports))
+    return ExitCode.OK
+
+
+def _ssh(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    folder, guest = lifecycle.require_running(arguments.name, paths)
+    command = ssh.command(folder, guest.ssh_port, batch=False)
+    if arguments.remote:
+        command += ["--", *arguments.remote]
+    os.execvp(command[0], command)  # noqa: S606 - never a shell, here as everywhere
+
+
+def _console(arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    folder, guest = lifecycle.require_running(arguments.name, paths)
+    with (folder / qemu.CONSOLE_LOG).open("rb") as log, contextlib.suppress(KeyboardInterrupt):
+        while True:
+            alive = lifecycle.is_running(guest)
+            sys.stdout.buffer.write(log.read())
+            sys.stdout.buffer.flush()
+            if not arguments.follow or not alive:
+                break
+            time.sleep(0.3)
+    return ExitCode.OK
+
+
+def _inventory(_arguments: argparse.Namespace, paths: Paths, _say: Say) -> int:
+    out(str(inventory.refresh(paths)))
+    return ExitCode.OK
+
+
+def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    return demo.run(
+        demo.Settings(
+            arch=arch.by_name(arguments.arch),
+            base=arguments.base,
+            cores=arguments.cores,
+            threads=_threads(arguments),
+            memory=arguments.memory,
+            accel=arguments.accel,
+            timeout=arguments.timeout,
+            topics=tuple(arguments.config),
+            iterations=arguments.iterations,
+            output=arguments.output_dir.absolute(),
+        ),
+        paths,
+        say,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    return run_command(parser(), argv)

@@ -1,0 +1,393 @@
+"""A guest from up to down. Whatever goes wrong on the way up, nothing is left running."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from pathlib import Path
+
+from hotplug_common import lock, process
+from hotplug_common import needs as preflight
+from hotplug_common.arch import Arch
+from hotplug_common.guest import console, grub, qemu, qmp, seed, ssh
+from hotplug_common.guest.console import Finding, Severity
+from hotplug_common.guest.qemu import Machine
+from hotplug_common.guest.rootfs import Disk
+from hotplug_common.guest.seed import Member
+from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.paths import Paths
+from hotplug_common.ui import Say, once_every
+from hotplug_host import termination as signals
+from hotplug_host.errors import ExitCode, ToolError
+from lpar_lab import inventory, state
+from lpar_lab.state import State
+
+POLL_S = 0.5
+PROGRESS_S = 10.0
+QUIT_GRACE_S = 5.0
+COMMAND_TIMEOUT_S = 60.0
+EXEC_S = 5.0
+SETTLE_S = 2.0
+"""After a panic or oops shows, time for the rest of its lines to reach the log."""
+QEMU_LOG = "qemu.log"
+PROBE = "cat /proc/sys/kernel/random/boot_id; uname -r; getconf _NPROCESSORS_ONLN"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `up` is asked for. Memory in MiB, timeout in seconds; None chooses a default."""
+
+    name: str
+    arch: Arch
+    cores: int
+    threads: int
+    memory: int | None = None
+    accel: str = "tcg"
+    ssh_port: int | None = None
+    timeout: float | None = None
+    append: str = ""
+    boot_loader: bool = False
+    """GRUB on a boot disk of the guest's own, instead of a kernel that QEMU loads."""
+
+    @property
+    def cpus(self) -> int:
+        """Logical CPUs with every thread online."""
+        return self.cores * self.threads
+
+    def effective_timeout(self) -> float:
+        """Seconds to wait for SSH: booting under emulation takes longer the more CPUs there are."""
+        return self.timeout if self.timeout is not None else 240.0 + 2.0 * self.cpus
+
+
+@dataclass(frozen=True)
+class Ready:
+    """What a guest said of itself over SSH."""
+
+    boot_id: str
+    release: str
+    cpus_online: int
+
+
+class Outcome(Enum):
+    """How waiting for a guest ended."""
+
+    READY = "ready"
+    PANIC = "panic"
+    OOPS = "oops"
+    EARLY_EXIT = "early exit"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class Waited:
+    """The outcome of waiting, and what is known about it."""
+
+    outcome: Outcome
+    ready: Ready | None = None
+    finding: Finding | None = None
+
+
+def folder_of(paths: Paths, name: str) -> Path:
+    """Return a guest's folder, whether it exists or not."""
+    return paths.guests / state.check_name(name)
+
+
+def check_request(request: Request) -> None:
+    """Raise ToolError for a request that cannot be met, before anything is built for it."""
+    state.check_name(request.name)
+    qemu.check(request.arch, request.cores, request.threads, request.accel)
+    preflight.require(preflight.guest(request.arch))
+    if request.boot_loader:
+        preflight.require(preflight.file_system())
+
+
+def up(request: Request, kernel: Artifact, disk: Disk, paths: Paths, say: Say) -> State:
+    """Start a guest and return once it runs commands over SSH with every CPU online.
+
+    Raises ToolError: USAGE (already running), ENVIRONMENT (busy port, missing tools), GUEST (panic,
+    oops, early exit, wrong kernel, missing CPUs), TIMEOUT. On any exception the guest is gone, and
+    its console log is kept in paths.failed_consoles.
+    """
+    check_request(request)
+    folder = folder_of(paths, request.name)
+    with lock.held(paths.locks / f"guest-{request.name}.lock", say, f"guest '{request.name}'"):
+        refuse_if_running(request.name, paths)
+        shutil.rmtree(folder, ignore_errors=True)  # what a guest that died on its own left
+        child, started = _start(request, kernel, disk, folder, say)
+    try:
+        waited = wait_ready(
+            folder, started.ssh_port, request.effective_timeout(), lambda: child.poll() is None, say
+        )
+        ready = _judge(waited, request, kernel, folder, say=say)
+    except BaseException:
+        with signals.held_back():
+            _keep_console(folder, paths, request.name, say)
+            _end(folder, started)
+            _reap(child)
+        raise
+    say(
+        f"guest '{request.name}' is ready: {ready.release}, {ready.cpus_online} CPUs, "
+        f"SSH on port {started.ssh_port}"
+    )
+    inventory.refresh(paths)
+    return started
+
+
+def refuse_if_running(name: str, paths: Paths) -> None:
+    """Raise ToolError (USAGE) when a guest of that name is running."""
+    previous = state.load(folder_of(paths, name))
+    if previous and state.is_running(previous):
+        raise ToolError(f"guest '{name}' is already running", f"lpar-lab down {name}", ExitCode.USAGE)
+
+
+def _start(
+    request: Request, kernel: Artifact, disk: Disk, folder: Path, say: Say
+) -> tuple[subprocess.Popen[bytes], State]:
+    port = ssh.choose_port(request.ssh_port)
+    folder.mkdir(parents=True, mode=0o700)
+    try:
+        words = grub.words(request.append) if request.boot_loader else request.append
+        command_line = qemu.kernel_command_line(request.arch, words)
+        defaults = [Member(grub.DEFAULTS, grub.defaults(command_line), 0o644)] if request.boot_loader else []
+        seed.write(folder, request.name, port, defaults)
+        make_overlay(disk, folder)
+        if request.boot_loader:
+            grub.write(disk.boot, request.arch, kernel, command_line, folder / qemu.BOOT)
+        machine = Machine(
+            name=request.name,
+            arch=request.arch,
+            cores=request.cores,
+            threads=request.threads,
+            memory=request.memory or qemu.default_memory(request.cpus),
+            accel=request.accel,
+            ssh_port=port,
+            kernel=kernel.image,
+            command_line=command_line,
+            boot_disk=request.boot_loader,
+        )
+        say(f"starting guest '{request.name}': {request.arch.name}, {machine.cpus} CPUs, {kernel.release}")
+        return _spawn(machine, kernel, folder)
+    except BaseException:
+        with signals.held_back():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def make_overlay(disk: Disk, folder: Path) -> None:
+    """Give a guest's folder a disk over the base disk; ToolError (ENVIRONMENT) when that fails."""
+    result = process.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.image, folder / qemu.OVERLAY]
+    )
+    if result.returncode != 0:
+        raise ToolError(f"qemu-img failed: {process.last_line(result.output)}", "check the free disk space")
+
+
+def _spawn(machine: Machine, kernel: Artifact, folder: Path) -> tuple[subprocess.Popen[bytes], State]:
+    """Start QEMU in its own session and write its state file; signals wait until both are done."""
+    with signals.held_back(), (folder / QEMU_LOG).open("wb") as log:
+        child = subprocess.Popen(
+            qemu.command(machine),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        started = State(
+            name=machine.name,
+            arch=machine.arch.name,
+            cores=machine.cores,
+            threads=machine.threads,
+            memory=machine.memory,
+            accel=machine.accel,
+            ssh_port=machine.ssh_port,
+            release=kernel.release,
+            kernel=str(kernel.file),
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            pid=child.pid,
+            start_ticks=process.start_ticks(child.pid) or 0,
+        )
+        state.save(folder, started)
+        _await_exec(child, started)
+    return child, started
+
+
+def _await_exec(child: subprocess.Popen[bytes], started: State) -> None:
+    """Wait the moment until the kernel shows QEMU's own command line, by which `down` will know it."""
+    deadline = time.monotonic() + EXEC_S
+    while child.poll() is None and not state.is_running(started) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def wait_ready(folder: Path, port: int, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:
+    """Wait until a command runs over SSH, the console shows a panic or an oops, QEMU ends, or time is up."""
+    rules = console.load_rules()
+    log = folder / qemu.CONSOLE_LOG
+    begin = time.monotonic()
+    slow = once_every(PROGRESS_S, say)
+    while True:
+        verdict = console.classify_file(log, rules)
+        if verdict.severity >= Severity.OOPS:
+            time.sleep(SETTLE_S)
+            final = console.classify_file(log, rules)
+            panicked = final.severity is Severity.PANIC
+            return Waited(Outcome.PANIC if panicked else Outcome.OOPS, finding=final.cause)
+        if not alive():
+            return Waited(Outcome.EARLY_EXIT)
+        left = begin + timeout - time.monotonic()
+        if left <= 0:
+            return Waited(Outcome.TIMEOUT)
+        if ssh.banner(port, min(2.0, left)):
+            ready = probe(folder, port, min(COMMAND_TIMEOUT_S, left))
+            if ready:
+                return Waited(Outcome.READY, ready)
+        slow(f"waiting for SSH: {(console.last_lines(log, 1) or ['the console is silent'])[0][:100]}")
+        time.sleep(POLL_S)
+
+
+def probe(folder: Path, port: int, timeout: float) -> Ready | None:
+    """Ask the guest for its boot id, release and online CPUs; None when it does not answer properly."""
+    result = ssh.run(folder, port, PROBE, timeout)
+    if result is None or result.returncode != 0:
+        return None
+    words = result.output.split()
+    if len(words) != 3 or not words[2].isdecimal():
+        return None
+    return Ready(words[0], words[1], int(words[2]))
+
+
+def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, say: Say) -> Ready:
+    """Return what the guest said of itself, or raise the ToolError that fits; shows the console's end."""
+    ready = waited.ready
+    who = f"guest '{request.name}'"
+    if ready and ready.release == kernel.release and ready.cpus_online == request.cpus:
+        return ready
+    if ready and ready.release != kernel.release:
+        raise ToolError(f"{who} runs {ready.release}, not {kernel.release}", "build again", ExitCode.GUEST)
+    for line in console.last_lines(folder / qemu.CONSOLE_LOG):
+        say(f"console| {line}")
+    if ready:
+        raise ToolError(
+            f"{who} has {ready.cpus_online} of {request.cpus} CPUs online", "see the console", ExitCode.GUEST
+        )
+    if waited.finding:
+        raise ToolError(
+            f"{who}: {waited.outcome.value} on the way up: {waited.finding.text.rstrip('.')}",
+            "read the console",
+            ExitCode.GUEST,
+        )
+    if waited.outcome is Outcome.EARLY_EXIT:
+        said = process.last_line(_read(folder / QEMU_LOG))
+        raise ToolError(
+            f"{who}: QEMU ended early: {said}", "check the options and the memory", ExitCode.GUEST
+        )
+    raise ToolError(
+        f"{who} did not answer over SSH within {request.effective_timeout():g} s",
+        "raise --timeout",
+        ExitCode.TIMEOUT,
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _keep_console(folder: Path, paths: Paths, name: str, say: Say) -> None:
+    kept = paths.failed_consoles / f"{name}.console.log"
+    with contextlib.suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / qemu.CONSOLE_LOG, kept)
+        say(f"the whole console is kept in {kept}")
+
+
+def _reap(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(QUIT_GRACE_S)
+
+
+def _end(folder: Path, guest: State) -> None:
+    """Make QEMU quit, by QMP, SIGTERM or SIGKILL, and remove the guest's folder."""
+    if state.is_running(guest):
+        with contextlib.suppress(qmp.QmpError):
+            qmp.execute(folder, "quit")
+            _wait_gone(guest, QUIT_GRACE_S)
+        state.stop(guest)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_gone(guest: State, timeout: float) -> None:
+    deadline = time.monotonic() + timeout
+    while state.is_running(guest) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def down(name: str, paths: Paths, say: Say) -> bool:
+    """End a guest and remove its folder; return whether there was one. Doing it twice is fine."""
+    folder = folder_of(paths, name)
+    with lock.held(paths.locks / f"guest-{name}.lock", say, f"guest '{name}'"):
+        guest = state.load(folder)
+        existed = folder.exists()
+        with signals.held_back():
+            if guest:
+                _end(folder, guest)
+            shutil.rmtree(folder, ignore_errors=True)
+            inventory.refresh(paths)
+    return existed
+
+
+def running(paths: Paths) -> list[tuple[Path, State]]:
+    """Return folder and state of every running guest, by name."""
+    return [(folder, guest) for folder, guest in known(paths) if state.is_running(guest)]
+
+
+def known(paths: Paths) -> list[tuple[Path, State]]:
+    """Return folder and state of every guest that has a state file, by name."""
+    return state.all_in(paths.guests)
+
+
+def folders(paths: Paths) -> list[str]:
+    """Return the names of all guests that left a folder, running or not."""
+    return sorted(path.name for path in paths.guests.iterdir()) if paths.guests.is_dir() else []
+
+
+def is_running(guest: State) -> bool:
+    """Whether the guest's QEMU, the very process this tool started, runs."""
+    return state.is_running(guest)
+
+
+def require_running(name: str, paths: Paths) -> tuple[Path, State]:
+    """Return folder and state of a running guest; ToolError (USAGE) when it is not running."""
+    folder = folder_of(paths, name)
+    guest = state.load(folder)
+    if guest is None or not state.is_running(guest):
+        names = ", ".join(found.name for _, found in running(paths)) or "none"
+        raise ToolError(f"guest '{name}' is not running", f"running guests: {names}", ExitCode.USAGE)
+    return folder, guest
+
+
+def reset(name: str, paths: Paths) -> None:
+    """Take a running guest's power away and give it back; returns at once.
+
+    Raises ToolError: USAGE when the guest is not running, GUEST when QEMU does not do it.
+    """
+    folder, _ = require_running(name, paths)
+    try:
+        qmp.execute(folder, "system_reset")
+    except qmp.QmpError as error:
+        raise ToolError(f"guest '{name}': {error}", f"lpar-lab down {name}", ExitCode.GUEST) from error
+
+
+def machine_status(folder: Path) -> str:
+    """Ask QEMU for the machine's run state, such as `running`; `unknown` when it does not answer."""
+    with contextlib.suppress(qmp.QmpError):
+        return str(qmp.execute(folder, "query-status").get("status", "unknown"))
+    return "unknown"

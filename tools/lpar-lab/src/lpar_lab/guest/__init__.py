@@ -1,1 +1,0 @@
-"""Guests: QEMU, its console, its identity, and its life from up to down."""

@@ -1,1 +1,0 @@
-"""Kernels: source, series, configuration, build and the artefact that comes out."""
