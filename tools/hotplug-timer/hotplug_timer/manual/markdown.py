@@ -6,22 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from hotplug_timer.manual.commands import Command, Option
 
-MAN = "`hotplug-timer manual` is the same as a man page"
 HEAD = """\
-# Command line of {program}
+# The {program} command
 
-Written from the parser by `make docs`; {elsewhere}, and `--help` after a
-command shows its part. Exit codes are in [exit-codes.md](exit-codes.md).
+`make docs` generates this page from the parser of the program.
+`{program} COMMAND --help` prints the part of one command.
+The meaning of each exit code is in [exit codes](exit-codes.md).
 """
 
 
-def page(commands: Sequence[Command], elsewhere: str = MAN) -> str:
-    """Return the page of a program's commands, the first of which is the program itself.
-
-    ELSEWHERE says where more of it is.
-    """
-    head = HEAD.format(program=commands[0].name, elsewhere=elsewhere)
-    return head + "".join(_section(command) for command in commands)
+def page(commands: Sequence[Command]) -> str:
+    """Return the page of a program's commands, the first of which is the program itself."""
+    return HEAD.format(program=commands[0].name) + "".join(_section(command) for command in commands)
 
 
 def _section(command: Command) -> str:

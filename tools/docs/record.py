@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Record the runs that docs/hotplug-timer.md tells of: stock and patched, in a guest of the lab.
+"""Record the runs of docs/tutorial/slow-switch.md: the stock and the patched kernel, in a guest of the lab.
 
-Writes what was printed and recorded there to docs/examples/switch; `make docs` puts it into the pages.
-Builds what the lab lacks; else it takes some ten minutes. The guest is taken down in any case.
+Writes output and recordings to docs/examples/switch; `make docs` puts them into the pages.
+Takes ten minutes, and longer if the lab has to build kernels or the disk first. The guest is always taken down.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from hotplug_host.timing.tracing import COUNTS, OFFCPU, STATES
 from hotplug_timer.bundle import build_bundle
 
-EXAMPLE = Path(__file__).resolve().parent / "examples/switch"
+EXAMPLE = Path(__file__).resolve().parents[2] / "docs/examples/switch"
 LAB = str(Path(sys.executable).parent / "lpar-lab")
 TIMER = "python3 hotplug-timer.pyz"
 MODES = (COUNTS, STATES, OFFCPU)

@@ -1,0 +1,1 @@
+"""What the documentation is generated from: parsers, schemas, role options, kept results."""

@@ -1,0 +1,95 @@
+"""The result of `make demo`: the README's table, and the whole output for the tutorial."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from docpages.paths import DEMO, ROOT
+from hotplug_timer.errors import ExitCode, ToolError
+
+BASELINE, VARIANT = "stock", "patched"
+#: Runs hotplug-timer from the root, and returns its output.
+Output = Callable[[list[str]], str]
+
+
+def replace(results: Path) -> None:
+    """Copy a demo's raw result files over the kept ones; ToolError (INPUT) without any."""
+    raw = sorted((results / "raw").rglob("*.jsonl"))
+    if not raw:
+        raise ToolError(f"no result files below {results / 'raw'}", "run make demo first", ExitCode.INPUT)
+    DEMO.mkdir(parents=True, exist_ok=True)
+    for old in DEMO.glob("*.jsonl"):
+        old.unlink()
+    for file in raw:
+        shutil.copyfile(file, DEMO / file.name)
+
+
+def table(output_of: Output) -> str:
+    """Return the two rows of the README: median seconds, ratio and grace periods of each switch."""
+    found = json.loads(output_of(_compare("--format", "json")))
+    rows = [
+        "| switch | stock kernel | patched kernel | ratio | waits for a grace period |",
+        "|---|---|---|---|---|",
+    ]
+    for operation in dict.fromkeys(entry["operation"] for entry in found["comparisons"]):
+        medians = [_entry(found["comparisons"], operation, label)["median_s"] for label in (BASELINE, VARIANT)]
+        waits = [_entry(found["counts"], operation, label)["synchronize_rcu"][0] for label in (BASELINE, VARIANT)]
+        rows.append(
+            f"| `{operation}` | {medians[0]:.2f} s | **{medians[1]:.2f} s** "
+            f"| {medians[0] / medians[1]:.1f} times faster | {waits[0]} → {waits[1]} |"
+        )
+    run = _runs()[0]
+    emulated = "; **QEMU emulates the CPUs, so the seconds are not those of hardware**"
+    conditions = (
+        f"Medians of {min(entry['n'] for entry in found['comparisons'])} switches; {found['cpus']} CPUs "
+        f"({run['topology']['cores']} cores x SMT{run['topology']['threads_per_core']}); "
+        f"Linux {run['host']['kernel_release'].partition('-')[0]}{emulated if found['emulated'] else ''}."
+    )
+    return "\n".join([*rows, "", conditions])
+
+
+def console(output_of: Output) -> str:
+    """Return all that `make demo` prints at its end, and the conditions."""
+    return f"```console\n$ make demo\n...\n{output_of(_compare())}\n```\n\n{_conditions(output_of)}"
+
+
+def _compare(*options: str) -> list[str]:
+    files = [str(file.relative_to(ROOT)) for file in sorted(DEMO.glob("*.jsonl"))]
+    if not files:
+        raise ToolError(f"no result files in {DEMO}", "name the results of a demo", ExitCode.INPUT)
+    return ["compare", "--baseline", BASELINE, *options, *files]
+
+
+def _conditions(output_of: Output) -> str:
+    runs = _runs()
+    host = runs[0]["host"]
+    kernels = " and ".join(dict.fromkeys(f"`{run['host']['kernel_release']}`" for run in runs))
+    spread = [
+        f"| `{entry['operation']}` | {entry['variant']} | {entry['min_s']:.2f} | {entry['max_s']:.2f} |"
+        for entry in json.loads(output_of(_compare("--format", "json")))["comparisons"]
+    ]
+    return "\n".join(
+        [
+            f"The kernels are {kernels}.",
+            f"The CPU model is {host['cpu_model']}{', emulated by QEMU' if host['emulated'] else ''}.",
+            f"The demo booted them by {host['boot_method']}, in the order {', '.join(run['label'] for run in runs)}.",
+            "The samples spread like this:",
+            "",
+            "| switch | variant | fastest (s) | slowest (s) |",
+            "|---|---|---|---|",
+            *spread,
+        ]
+    )
+
+
+def _runs() -> list[dict[str, Any]]:
+    """Return the run record of each result file, in the order of the boots."""
+    return [json.loads(file.read_text("utf-8").partition("\n")[0]) for file in sorted(DEMO.glob("*.jsonl"))]
+
+
+def _entry(entries: list[dict[str, Any]], operation: str, variant: str) -> dict[str, Any]:
+    return next(one for one in entries if (one["operation"], one["variant"]) == (operation, variant))
