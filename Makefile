@@ -18,10 +18,10 @@ validate: setup-validation  ## prove the kernel series: hours; what has passed i
 	$(PYTEST) tests/validation --resume
 lint: setup-python  ## the linters only
 	$(PYTEST) tests/lint
-readme:      ## put the results of the last demo into the README
-	.venv/bin/python docs/refresh.py results/demo
-docs:        ## write what the documentation has from the tools: outputs, docs/cli.md
-	.venv/bin/python docs/refresh.py
+readme:      ## put the results of the last demo into the README and the tutorial
+	.venv/bin/python tools/docs/refresh.py results/demo
+docs:        ## write what the documentation has from the tools: outputs, reference pages
+	.venv/bin/python tools/docs/refresh.py
 lock:        ## update the locked Python packages (needs uv)
 	tools/setup/lock.sh
 setup:       ## install what building and booting needs
@@ -32,7 +32,7 @@ setup-tests: ## install what all tests need
 	tools/setup/setup.sh tests
 setup-validation: ## install what proving the series needs
 	tools/setup/setup.sh validation
-clean:       ## remove results and the Python environment; caches stay, see docs/lpar-lab.md
+clean:       ## remove results and the Python environment; caches stay, see docs/guides/contributors/lab.md
 	rm -rf results .venv
 
 .PHONY: help demo test test-hosts test-quick validate lint readme docs lock setup setup-python setup-tests setup-validation clean

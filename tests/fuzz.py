@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Give the parsers made-up input for as much CPU time as named; see docs/development.md.
+"""Give the parsers made-up input for as much CPU time as named; see docs/guides/contributors/tests.md.
 
 Each test of tests/unit whose name begins with test_any runs in rounds, each with a seed of its own, until its
 share of the time is used up. What was run is printed; where something was found, pytest's output is at

@@ -199,7 +199,7 @@ def survey(host: FakeHost, hosts: int, forks: int) -> Survey:
 
 
 def test_fifty_hosts_are_asked_side_by_side(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
-    """With -s it prints the figures of docs/operations.md."""
+    """With -s it prints the figures of docs/guides/operators/preflight.md."""
     runs = [survey(host, hosts, forks) for hosts, forks in ((5, 1), (5, 5), (50, 10), (50, 50))]
     with capsys.disabled():
         sys.stdout.write("".join(f"\n{run}" for run in runs) + "\n")

@@ -127,7 +127,7 @@ def test_a_history_of_years_opens(open_page: Open, tmp_path: Path) -> None:
 def test_screenshots(
     open_page: Open, trend: Path, screenshots: Path, size: tuple[int, int], scheme: str
 ) -> None:
-    """The documentation shows some of them; see docs/development.md."""
+    """The documentation shows some of them; see docs/guides/contributors/index.md."""
     opened = open_page(trend, *size, scheme)
     if size[0] == PHONE:
         opened.locator("#trends").scroll_into_view_if_needed()

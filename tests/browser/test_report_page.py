@@ -187,5 +187,5 @@ def test_a_report_of_many_iterations_opens(open_page: Open, tmp_path: Path) -> N
 def test_screenshots(
     open_page: Open, demo_report: Path, screenshots: Path, size: tuple[int, int], scheme: str
 ) -> None:
-    """The documentation shows some of them; see docs/development.md."""
+    """The documentation shows some of them; see docs/guides/contributors/index.md."""
     keep_screenshot(open_page(demo_report, *size, scheme), screenshots, "report", size, scheme)

@@ -13,7 +13,7 @@ from hotplug_timer.manual.commands import Command, Option, describe
 from hotplug_timer.manual.exitcodes import MEANINGS
 from tests import ROOT
 
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs/reference"
 COMMANDS = list(describe(cli.build_parser()))
 per_command = pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
 
@@ -58,8 +58,8 @@ def test_a_new_command_is_in_everything_by_itself() -> None:
 
 @per_command
 def test_the_reference_holds_every_option(command: Command) -> None:
-    """That the page is fresh is for docs/refresh.py --check to say; this is about what is in it."""
-    text = (DOCS / "cli.md").read_text("utf-8")
+    """That the page is up to date is the test of tools/docs/refresh.py --check; this is about its content."""
+    text = (DOCS / "hotplug-timer.md").read_text("utf-8")
     section = re.search(rf"^## {re.escape(command.name)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     assert section
     for option in (*command.arguments, *command.options):
@@ -123,7 +123,7 @@ def test_commands_print_what_they_are_asked_for(capsys: pytest.CaptureFixture[st
     assert cli.main(["manual"]) == ExitCode.OK
     assert capsys.readouterr().out == manual_text(cli.build_parser(), "man")
     assert cli.main(["manual", "--format", "markdown"]) == ExitCode.OK
-    assert capsys.readouterr().out == (DOCS / "cli.md").read_text("utf-8")
+    assert capsys.readouterr().out == (DOCS / "hotplug-timer.md").read_text("utf-8")
     assert cli.main(["completion", "zsh"]) == ExitCode.OK
     assert capsys.readouterr().out.startswith("#compdef hotplug-timer")
 

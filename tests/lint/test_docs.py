@@ -191,8 +191,23 @@ def test_text_is_for_any_machine(doc: Path) -> None:
     assert [path for path in above if not path.is_relative_to(ROOT)] == []
 
 
-def test_readme_shows_what_the_tool_prints() -> None:
+def test_generated_pages_and_blocks_are_up_to_date() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs/refresh.py", "--check"], check=False, capture_output=True, text=True
+        [sys.executable, ROOT / "tools/docs/refresh.py", "--check"],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+#: Pages, and blocks of pages, that a program writes.
+GENERATED = re.compile(r"^<!-- [a-z ]+(?:: [^\n]+)? -->$.*?^<!-- end of [a-z ]+ -->$", re.MULTILINE | re.DOTALL)
+WRITTEN_BY = re.compile(r"[Gg]enerate[sd]|written by")
+MOST_LINES = 250
+
+
+@per_doc
+def test_hand_written_pages_are_short(doc: Path) -> None:
+    text = GENERATED.sub("", doc.read_text())
+    assert len(text.splitlines()) <= MOST_LINES or WRITTEN_BY.search(text[:500])

@@ -170,7 +170,7 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
 
 
 def test_the_dry_run_in_the_documentation_is_real(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (ROOT / "docs" / "hotplug-timer.md").read_text("utf-8")
+    text = (ROOT / "docs/guides/operators/switch-faster.md").read_text("utf-8")
     (block,) = re.findall(r"```console\n\$ hotplug-timer (smt .*--dry-run\n.*?)```", text, re.S)
     command, shown = block.split("\n", 1)
     # The page shows a host without ppc64_cpu.

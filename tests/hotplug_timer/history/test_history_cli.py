@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from junitparser import JUnitXml
 from kcidb_io.schema import LATEST, V5_3
 from prometheus_client.parser import text_string_to_metric_families
@@ -24,7 +25,7 @@ from hotplug_timer.history.series import look
 from hotplug_timer.history.store import RUNS
 from tests.hotplug_timer.test_docs import keys
 from tests.hotplug_timer.test_fuzz import HOSTILE, RAW
-from tests.samples.docfields import DOCS, documented
+from tests.samples.docfields import DOCS, fields, schema
 from tests.samples.histories import NOISES, entry, example, history, nights, started, write
 from tests.samples.reportpages import classed, parse, text_of
 from tests.samples.resultfiles import STOCK_COUNTS, records
@@ -374,7 +375,9 @@ def test_every_key_of_the_summary_is_documented_and_no_other() -> None:
     entries = [*SLOWER, DOWN]
     content = json.loads(render.to_json(look(entries)))
     names = {name for name in keys(content) if not name.startswith("series.counts.")}
-    assert documented("`history.json`") == names
+    whole = schema("history-summary-v1")
+    assert fields(whole, whole).keys() == names
+    Draft202012Validator(whole).validate(content)
 
 
 def test_the_example_is_what_its_script_writes(tmp_path: Path) -> None:
@@ -383,7 +386,7 @@ def test_the_example_is_what_its_script_writes(tmp_path: Path) -> None:
 
 
 def test_the_commands_of_the_documentation_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (DOCS / "regression.md").read_text("utf-8")
+    text = (DOCS / "guides/operators/history.md").read_text("utf-8")
     commands = re.findall(r"^hotplug-timer (history .+)$", text, re.MULTILINE)
     assert len(commands) == 5
     shutil.copytree(DOCS / "examples/demo", tmp_path / "results/raw/lab1")

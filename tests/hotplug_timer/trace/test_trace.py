@@ -445,7 +445,7 @@ def test_what_trace_writes_folded_it_reads_the_same(golden: Path, tmp_path: Path
     assert [len(table.rows) for table in again.tables(9)] == [len(table.rows) for table in whole.tables(9)]
 
 
-# The run that docs/hotplug-timer.md tells of
+# The run that docs/tutorial/slow-switch.md tells of
 
 
 def recorded(root: Path, variant: str, mode: str) -> Analysis:

@@ -45,8 +45,7 @@ def fields(part: Schema, schema: Schema, prefix: str = "") -> Iterator[Field]:
         named[part["propertyNames"]["title"]] = part["additionalProperties"]
     for name, child in named.items():
         path = f"{prefix}.{name}".strip(".")
-        if "description" in child or name in part.get("properties", {}):
-            yield Field(path, child.get("unit", ""), child.get("description", ""))
+        yield Field(path, child.get("unit", ""), child.get("description", ""))
         yield from fields(child, schema, path)
 
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """What a command's exit code means; documented in docs/exit-codes.md."""
+    """What a command's exit code means; documented in docs/reference/exit-codes.md."""
 
     OK = 0
     INTERNAL = 1

@@ -32,7 +32,7 @@ class Audit:
 
 
 def record(audit: Audit) -> Mapping[str, object]:
-    """Return the audit as docs/results-format.md describes it."""
+    """Return the audit as docs/reference/result-format.md describes it."""
     facts = audit.facts
     return {
         "schema": SCHEMA,

@@ -1,4 +1,4 @@
-"""The records of a run, as docs/results-format.md describes them."""
+"""The records of a run, as docs/reference/result-format.md describes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""summary.json: the numbers other tools read. Keys are stable; docs/results-format.md lists them."""
+"""summary.json: the numbers other tools read. Keys are stable; docs/reference/result-format.md lists them."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def to_csv(outlook: Outlook) -> str:
 
 
 def to_json(outlook: Outlook) -> str:
-    """Return verdicts, changes and failed runs as one JSON object; docs/results-format.md has the keys."""
+    """Return verdicts, changes and failed runs as one JSON object; docs/reference/result-format.md has the keys."""
     content = {
         "schema": SCHEMA,
         "runs": outlook.runs,
