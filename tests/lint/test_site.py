@@ -110,4 +110,4 @@ def test_a_page_that_the_navigation_lacks_fails_the_build(small: Path) -> None:
 def test_the_configuration_downloads_no_font() -> None:
     config = load_config(str(ROOT / "mkdocs.yml"))
     assert config.theme["font"] is False
-    assert set(config.plugins) == {"material/search"}
+    assert [name for name in config.plugins if not name.endswith(".py")] == ["material/search"]
