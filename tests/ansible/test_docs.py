@@ -1,4 +1,4 @@
-"""The pages for operators: their commands run, their variables are options, and every reason is in the table."""
+"""The pages for operators: commands run, variables are options, and every reason is in the table."""
 
 from __future__ import annotations
 

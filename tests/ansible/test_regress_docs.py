@@ -89,7 +89,10 @@ def test_its_variables_are_options_and_the_reference_has_every_option() -> None:
         for spec in specs["argument_specs"].values():
             options |= set(spec["options"])
     # The units' directory is for the tests.
-    assert options - {"schedule_unit_dir"} == set(re.findall(r"`((?:regress|schedule)_\w+)`", reference)) & options
+    assert (
+        options - {"schedule_unit_dir"}
+        == set(re.findall(r"`((?:regress|schedule)_\w+)`", reference)) & options
+    )
     assert named <= options
     assert set(VARIABLES) <= options | {"ab_iterations"}
 

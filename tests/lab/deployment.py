@@ -1,6 +1,6 @@
 """A guest and a kernel that deploy.yml puts on it, for tests of what it does by kexec and by a boot loader.
 
-One thread per core: a guest with more may stay silent after a panic (docs/guides/contributors/lab.md, Troubleshooting).
+One thread per core: a guest with more may stay silent after a panic (see Problems in the lab's guide).
 """
 
 import json

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
 POWER, X86 = "p10", "pc"
 SHAPE = ("--cores", "2", "--threads", "2")
 NO_SMT = ("--cores", "2", "--threads", "1")
-"""With SMT, QEMU itself may deadlock when a POWER kernel panics: see Troubleshooting in docs/guides/contributors/lab.md."""
+"""With SMT, QEMU itself may deadlock when a POWER kernel panics: see Problems in the lab's guide."""
 
 
 @pytest.fixture(scope="module", autouse=True)

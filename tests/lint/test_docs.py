@@ -4,16 +4,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-import clock_check.cli
-import clock_harness.cli
-import hotplug_timer.cli
-import lpar_lab.cli
+from docpages.commands import PARSERS
 from hotplug_host.errors import ToolError
 from tests import ROOT
 
@@ -29,12 +26,6 @@ PARENT_PATH = re.compile(r"(?<![\w./])(?:\.\./)+[\w./-]+")
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:root|home|work|tmp)/\S+")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
-PARSERS: dict[str, Callable[[], object]] = {
-    "clock-check": clock_check.cli.build_parser,
-    "clock-harness": clock_harness.cli.parser,
-    "hotplug-timer": hotplug_timer.cli.build_parser,
-    "lpar-lab": lpar_lab.cli.parser,
-}
 OURS = (*PARSERS, "make", "ansible-playbook")
 # Programs of others that the documentation calls; what they are given is theirs to check.
 FOREIGN = {
@@ -202,7 +193,9 @@ def test_generated_pages_and_blocks_are_up_to_date() -> None:
 
 
 #: Pages, and blocks of pages, that a program writes.
-GENERATED = re.compile(r"^<!-- [a-z ]+(?:: [^\n]+)? -->$.*?^<!-- end of [a-z ]+ -->$", re.MULTILINE | re.DOTALL)
+GENERATED = re.compile(
+    r"^<!-- [a-z ]+(?:: [^\n]+)? -->$.*?^<!-- end of [a-z ]+ -->$", re.MULTILINE | re.DOTALL
+)
 WRITTEN_BY = re.compile(r"[Gg]enerate[sd]|written by")
 MOST_LINES = 250
 

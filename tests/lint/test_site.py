@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 from mkdocs.config import load_config
 
-ROOT = Path(__file__).resolve().parents[2]
-FETCHED = re.compile(r"<(?:script|img|iframe|source)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//|@import")
+from tests import ROOT
+
+FETCHED = re.compile(
+    r"<(?:script|img|iframe|source)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//|@import"
+)
 PAGE = "A [role](../ansible/playbooks/ab.yml), [`Makefile`](../Makefile), [results](examples/demo).\n"
 
 
-def build(config: Path, site: Path) -> "subprocess.CompletedProcess[str]":
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
     """Build a site as `make docs` and the contributors' guide tell."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "--site-dir", site],
@@ -36,12 +39,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_page_is_rendered(site: Path) -> None:
-    pages = {str(page.relative_to(ROOT / "docs").with_suffix(".html")) for page in (ROOT / "docs").rglob("*.md")}
+    pages = {
+        str(page.relative_to(ROOT / "docs").with_suffix(".html")) for page in (ROOT / "docs").rglob("*.md")
+    }
     assert pages <= {str(page.relative_to(site)) for page in site.rglob("*.html")}
 
 
 def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
-    pages = [page for page in [*site.rglob("*.html"), *site.rglob("*.css")] if FETCHED.search(page.read_text("utf-8"))]
+    pages = [
+        page
+        for page in [*site.rglob("*.html"), *site.rglob("*.css")]
+        if FETCHED.search(page.read_text("utf-8"))
+    ]
     assert pages == []
     assert FETCHED.search('<link rel="preconnect" href="https://fonts.example">')
 
@@ -78,16 +87,16 @@ def rendered(small: Path) -> str:
 
 def test_a_link_out_of_the_site_becomes_text_with_the_path(small: Path) -> None:
     text = rendered(small)
-    assert (
-        "A role (<code>ansible/playbooks/ab.yml</code>), <code>Makefile</code>, results (<code>docs/examples/demo</code>)."
-        in text
-    )
+    assert "A role (<code>ansible/playbooks/ab.yml</code>), <code>Makefile</code>," in text
+    assert "results (<code>docs/examples/demo</code>)." in text
 
 
 def test_a_link_out_of_the_site_leads_to_the_repository_if_it_has_an_address(small: Path) -> None:
     with (small / "mkdocs.yml").open("a") as config:
         config.write("repo_url: https://forge.example/ours/\n")
-    assert '<a href="https://forge.example/ours/blob/main/ansible/playbooks/ab.yml">role</a>' in rendered(small)
+    assert '<a href="https://forge.example/ours/blob/main/ansible/playbooks/ab.yml">role</a>' in rendered(
+        small
+    )
 
 
 @pytest.mark.parametrize("link", ["gone.md", "index.md#gone", "../gone.yml", "#gone"])

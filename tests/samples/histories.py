@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Histories made up for tests, and the one that docs/guides/operators/history.md shows: noise, and a step in it.
+"""Histories made up for tests, and the one of docs/guides/operators/history.md: noise, and a step in it.
 
 Run it with a folder to write that one there: .venv/bin/python tests/unit/hotplug_timer/histories.py DIR
 """
@@ -20,7 +20,7 @@ from hotplug_timer.history.store import RUNS
 FIRST = datetime(2026, 8, 1, 2, tzinfo=UTC)
 DAYS = 90
 CONDITIONS = Conditions("ppc64le", 16, 8, True, "kexec", "ppc64_cpu", False, None)
-#: Standard deviation of the logarithm of one run's median: assumed; docs/guides/operators/history.md has that of real runs.
+#: Standard deviation of the logarithm of one run's median: assumed; the guide has that of real runs.
 NOISE = 0.015
 Noise = Callable[[random.Random, int], list[float]]
 

@@ -72,7 +72,7 @@ class Guest:
     folder: Path
 
     def aborted(self) -> bool:
-        """Whether the emulator gave up by itself, as it may at boot with several vCPUs (docs/guides/contributors/lab.md)."""
+        """Whether the emulator gave up by itself, as it may at boot with several vCPUs (lab's guide)."""
         return self.emulator.poll() == -signal.SIGABRT
 
     @contextmanager

@@ -2,7 +2,7 @@
 """Record the runs of docs/tutorial/slow-switch.md: the stock and the patched kernel, in a guest of the lab.
 
 Writes output and recordings to docs/examples/switch; `make docs` puts them into the pages.
-Takes ten minutes, and longer if the lab has to build kernels or the disk first. The guest is always taken down.
+Takes ten minutes, and longer if the lab has to build kernels or the disk first. The guest always ends.
 """
 
 from __future__ import annotations

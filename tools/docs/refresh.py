@@ -15,7 +15,7 @@ from pathlib import Path
 
 from docpages import blocks, commands, demo, variables
 from docpages.paths import DOCS, REFERENCE, ROOT
-from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_host.errors import ExitCode, ToolError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -48,9 +48,7 @@ def pages() -> dict[Path, str]:
     """Return every page that is generated or has a generated block, with its present text."""
     fresh = {**commands.pages(), REFERENCE / "role-options.md": variables.page()}
     written = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-    return fresh | {
-        page: blocks.refreshed(page.read_text("utf-8")) for page in written if page not in fresh
-    }
+    return fresh | {page: blocks.refreshed(page.read_text("utf-8")) for page in written if page not in fresh}
 
 
 def check(fresh: Mapping[Path, str]) -> int:

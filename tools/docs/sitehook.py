@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
 
-LINK = re.compile(r"(?P<fence>^```.*?^```$)|(?<!!)\[(?P<text>[^\]]*)\]\((?P<link>[^)\s]+)\)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(
+    r"(?P<fence>^```.*?^```$)|(?<!!)\[(?P<text>[^\]]*)\]\((?P<link>[^)\s]+)\)", re.MULTILINE | re.DOTALL
+)
 BRANCH = "main"
 
 

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import hotplug_timer.cli
+from docpages.paths import DOCS
 from hotplug_common.schemacheck import SCHEMAS
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.reader import read_files
 from tests.fakes.fakeclocks import replies, write_probe
-from tests.samples.docfields import DOCS
 
 #: Results of real runs, which the documentation shows as well.
 EXAMPLES = DOCS / "examples" / "clock-check"

@@ -10,11 +10,11 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 
 from docpages import demo, exitcodes, fields
 from docpages.paths import ROOT
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
-from hotplug_timer.errors import ExitCode, ToolError
 
 BLOCK = re.compile(
-    r"^<!-- (?P<kind>[a-z ]+?)(?:: (?P<argument>[^\n]+))? -->\n(?P<inside>.*?)^<!-- end of (?P<end>[a-z ]+) -->$",
+    r"^<!-- (?P<kind>[a-z ]+?)(?:: (?P<argument>[^\n]+))? -->\n.*?^<!-- end of (?P<end>[a-z ]+) -->$",
     re.MULTILINE | re.DOTALL,
 )
 #: Exit codes of a command that has printed all of its output.
@@ -22,7 +22,7 @@ ANSWERS = (ExitCode.OK, ExitCode.REGRESSION, ExitCode.NO_BASELINE)
 
 
 def refreshed(text: str) -> str:
-    """Return a page with the present content of all of its blocks; ToolError (INPUT) if one cannot be made."""
+    """Return a page with its blocks made anew; ToolError (INPUT) if one cannot be made."""
 
     def fresh(match: re.Match[str]) -> str:
         make = KINDS.get(match["kind"])

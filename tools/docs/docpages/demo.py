@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docpages.paths import DEMO, ROOT
-from hotplug_timer.errors import ExitCode, ToolError
+from hotplug_host.errors import ExitCode, ToolError
 
 BASELINE, VARIANT = "stock", "patched"
 #: Runs hotplug-timer from the root, and returns its output.
@@ -36,11 +36,13 @@ def table(output_of: Output) -> str:
         "|---|---|---|---|---|",
     ]
     for operation in dict.fromkeys(entry["operation"] for entry in found["comparisons"]):
-        medians = [_entry(found["comparisons"], operation, label)["median_s"] for label in (BASELINE, VARIANT)]
-        waits = [_entry(found["counts"], operation, label)["synchronize_rcu"][0] for label in (BASELINE, VARIANT)]
+        both = [_entry(found["comparisons"], operation, label) for label in (BASELINE, VARIANT)]
+        stock, patched = (entry["median_s"] for entry in both)
+        counted = [_entry(found["counts"], operation, label) for label in (BASELINE, VARIANT)]
+        waits = [entry["synchronize_rcu"][0] for entry in counted]
         rows.append(
-            f"| `{operation}` | {medians[0]:.2f} s | **{medians[1]:.2f} s** "
-            f"| {medians[0] / medians[1]:.1f} times faster | {waits[0]} → {waits[1]} |"
+            f"| `{operation}` | {stock:.2f} s | **{patched:.2f} s** "
+            f"| {stock / patched:.1f} times faster | {waits[0]} → {waits[1]} |"
         )
     run = _runs()[0]
     emulated = "; **QEMU emulates the CPUs, so the seconds are not those of hardware**"
@@ -67,6 +69,7 @@ def _compare(*options: str) -> list[str]:
 def _conditions(output_of: Output) -> str:
     runs = _runs()
     host = runs[0]["host"]
+    order = ", ".join(run["label"] for run in runs)
     kernels = " and ".join(dict.fromkeys(f"`{run['host']['kernel_release']}`" for run in runs))
     spread = [
         f"| `{entry['operation']}` | {entry['variant']} | {entry['min_s']:.2f} | {entry['max_s']:.2f} |"
@@ -76,7 +79,7 @@ def _conditions(output_of: Output) -> str:
         [
             f"The kernels are {kernels}.",
             f"The CPU model is {host['cpu_model']}{', emulated by QEMU' if host['emulated'] else ''}.",
-            f"The demo booted them by {host['boot_method']}, in the order {', '.join(run['label'] for run in runs)}.",
+            f"The demo booted them by {host['boot_method']}, in the order {order}.",
             "The samples spread like this:",
             "",
             "| switch | variant | fastest (s) | slowest (s) |",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotplug_timer.errors import ExitCode
+from hotplug_host.errors import ExitCode
 from hotplug_timer.manual.exitcodes import MEANINGS
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from docpages.paths import one
+from docpages.paths import only
 
 Schema = dict[str, Any]
 
@@ -21,12 +21,18 @@ class Field:
     description: str
 
 
+def load(name: str) -> Schema:
+    """Return the schema in NAME.schema.json below tools/."""
+    schema: Schema = json.loads(only(f"{name}.schema.json").read_text("utf-8"))
+    return schema
+
+
 def table(which: str) -> str:
     """Return the fields of FILE.schema.json, or of one of its definitions for "FILE.schema.json PART"."""
     name, _, part = which.partition(" ")
-    schema = json.loads(one(name).read_text("utf-8"))
-    found = fields(schema["$defs"][part] if part else schema, schema)
-    rows = [f"| `{field.name}` | {field.unit} | {field.description} |" for field in found if field.description]
+    schema = load(name.removesuffix(".schema.json"))
+    found = [one for one in fields(schema["$defs"][part] if part else schema, schema) if one.description]
+    rows = [f"| `{field.name}` | {field.unit} | {field.description} |" for field in found]
     return "\n".join(["| field | unit | meaning |", "|---|---|---|", *rows])
 
 

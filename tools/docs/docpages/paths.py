@@ -11,7 +11,7 @@ REFERENCE = DOCS / "reference"
 DEMO = DOCS / "examples/demo"
 
 
-def one(pattern: str) -> Path:
+def only(pattern: str) -> Path:
     """Return the one file below tools/ that matches; FileNotFoundError without exactly one."""
     found = sorted((ROOT / "tools").glob(f"**/{pattern}"))
     if len(found) != 1:

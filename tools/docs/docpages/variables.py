@@ -31,9 +31,10 @@ INTERNAL = ("preflight", "main")
 HEAD = """\
 # Variables of the playbooks
 
-Set a variable with `-e NAME=VALUE`, in a file with `-e @FILE`, or in the [inventory](../../inventory/README.md).
+Set a variable with `-e NAME=VALUE`, in a file with `-e @FILE`, or in the
+[inventory](../../inventory/README.md).
 `make docs` generates this page from the playbooks and from `ansible/roles/*/meta/argument_specs.yml`.
-`ansible-doc -t role -r ansible/roles ROLE` prints the options of one role, also of the roles that other roles use.
+`ansible-doc -t role -r ansible/roles ROLE` prints the options of one role, internal roles included.
 A variable without a default is required, unless its description names another one that can replace it.
 """
 
@@ -51,7 +52,9 @@ def page() -> str:
     """Return a section for each playbook that takes a variable."""
     sections = [(path.name, list(_rows(path))) for path in sorted(PLAYBOOKS.glob("*.yml"))]
     return HEAD + "".join(
-        f"\n## {name}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        f"\n## {name}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
         for name, rows in sections
         if rows
     )

@@ -42,7 +42,7 @@ NS = 1_000_000_000
 class Outcome:
     """What came of one measurement.
 
-    `seconds` is the sample (docs/reference/result-format.md says of what); `problem` is what is wrong with the clock,
+    `seconds` is the sample (docs/reference/result-format.md); `problem` is what is wrong with the clock,
     None when nothing is; `moved` are CPUs that threads were moved away from. `detail` goes into the record,
     `cells` into the table that is printed, by heading.
     """

@@ -130,7 +130,7 @@ def to_csv(outlook: Outlook) -> str:
 
 
 def to_json(outlook: Outlook) -> str:
-    """Return verdicts, changes and failed runs as one JSON object; docs/reference/result-format.md has the keys."""
+    """Return verdicts, changes and failed runs as one JSON object, as in history-summary-v1.schema.json."""
     content = {
         "schema": SCHEMA,
         "runs": outlook.runs,
