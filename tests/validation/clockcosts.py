@@ -159,7 +159,6 @@ def table(runs: Sequence[Run]) -> str:
 def _table(runs: Sequence[Run], clocksource: str) -> str:
     kernels = [kernel for kernel in KERNELS if any(run.cost(kernel, clocksource, 1) for run in runs)]
     head = [
-        "base",
         "vCPUs on host CPUs",
         "boots",
         "threads",
@@ -167,11 +166,11 @@ def _table(runs: Sequence[Run], clocksource: str) -> str:
         "gain",
     ]
     lines = [f"**{clocksource}**", "", *heading(head)]
-    for run in sorted(runs, key=lambda run: (run.base, run.vcpus)):
+    for run in sorted(runs, key=lambda run: run.vcpus):
         for threads in run.threads:
             found = [run.cost(kernel, clocksource, threads) for kernel in kernels]
             ratio = run.ratio(clocksource, threads)
-            shape = [run.base, f"{run.vcpus} on {run.host_cpus}", str(run.boots), str(threads)]
+            shape = [f"{run.vcpus} on {run.host_cpus}", str(run.boots), str(threads)]
             gain = f"{ratio:.2f}x" if ratio else ""
             lines.append(row([*shape, *(_cell(cost) for cost in found), gain]))
     return "\n".join([*lines, ""])

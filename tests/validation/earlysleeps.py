@@ -257,31 +257,35 @@ def _cost_problems(run: Run) -> list[str]:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Three tables in Markdown: sleeps, how late they end, and what programming a timer takes."""
-    head = ["base", "timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
+    """Return all tables as Markdown."""
+    return "\n".join(f"{part}\n" for part in tables(runs))
+
+
+def tables(runs: Sequence[Run]) -> tuple[str, str, str]:
+    """Return three tables as Markdown: sleeps, how late they end, and what programming a timer takes."""
+    head = ["timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
     head += ["interrupts: stock", "patched", "some early: stock", "patched", "late, median: stock", "patched"]
-    lines = heading(head)
+    sleep_lines = heading(head)
     ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
     for run in ordered:
         for before, after in run.pairs():
-            cells = [run.base, f"{run.arch} {run.device}", f"{before.seconds:g} s", f"{before.ppm:+g} ppm"]
+            cells = [f"{run.arch} {run.device}", f"{before.seconds:g} s", f"{before.ppm:+g} ppm"]
             cells += [str(len(before.off_ppm))]
             cells += [f"{sleep.worst:+.3g} ppm" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.interrupts):g}" for sleep in (before, after)]
             cells += [f"{sum(map(bool, sleep.early))} of {len(sleep.early)}" for sleep in (before, after)]
             cells += [f"{statistics.median(sleep.late_us):.0f} us" for sleep in (before, after)]
-            lines.append(row(cells))
-    head = ["base", "timer", "sleep", "late: stock, not steered (sleeps)", "patched, steered and not"]
-    lines += ["", *heading([*head, "median differs by (95% interval)", "p"])]
-    lines += [row(_lateness_row(run, late)) for run in ordered for late in lateness(run)]
-    head = ["base", "timer", "function", "instructions a call: stock", "patched", "ratio"]
-    lines += ["", *heading(head)]
-    lines += [row(cells) for run in ordered for cells in _cost_rows(run)]
-    return "\n".join([*lines, ""])
+            sleep_lines.append(row(cells))
+    head = ["timer", "sleep", "late: stock, not steered (sleeps)", "patched, steered and not"]
+    late_lines = heading([*head, "median differs by (95% interval)", "p"])
+    late_lines += [row(_lateness_row(run, found)) for run in ordered for found in lateness(run)]
+    cost_lines = heading(["timer", "function", "instructions a call: stock", "patched", "ratio"])
+    cost_lines += [row(cells) for run in ordered for cells in _cost_rows(run)]
+    return "\n".join(sleep_lines), "\n".join(late_lines), "\n".join(cost_lines)
 
 
 def _lateness_row(run: Run, late: Lateness) -> list[str]:
-    cells = [run.base, f"{run.arch} {run.device}", f"{late.seconds:g} s"]
+    cells = [f"{run.arch} {run.device}", f"{late.seconds:g} s"]
     cells += [f"{statistics.median(us):.0f} us ({len(us)})" for us in (late.stock, late.patched)]
     return [*cells, slower(late.effect, 0), f"{late.p_value:.2g}"]
 
@@ -291,7 +295,7 @@ def _cost_rows(run: Run) -> list[list[str]]:
     for function in dict.fromkeys(cost.function for cost in run.costs if cost.function != NOTHING):
         if both := run.instructions(function):
             before, after = both
-            what = [run.base, f"{run.arch} {run.device}", f"`{function}`"]
+            what = [f"{run.arch} {run.device}", f"`{function}`"]
             rows.append([*what, f"{before:.0f}", f"{after:.0f}", f"{after / before:.2f}"])
     return rows
 

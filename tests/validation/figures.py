@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Put the kept runs into docs/kernel-validation.md, or take one more into docs/data.
+"""Take a run into docs/data, and write the timings of all kept runs there.
 
-Those of test_speed are in docs/data/speed, and beside them their timings as hotplug-timer predict reads
-them, a CSV per base and architecture. Those of test_clock_costs are in docs/data/clocks, those of
-test_clock_early in docs/data/early, those of test_latencies in docs/data/latencies.
+Runs of test_speed go to docs/data/speed, with a CSV per kernel line and architecture that hotplug-timer
+predict reads. Runs of test_clock_costs go to docs/data/clocks, those of test_clock_early to docs/data/early,
+those of test_latencies to docs/data/latencies. `make docs` makes the pages of docs/evidence from them.
 """
 
 from __future__ import annotations
@@ -22,40 +22,31 @@ import latencies
 import timings
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPT = ROOT / "docs/data/speed"
-PAGE = ROOT / "docs/kernel-validation.md"
-BEGIN = "<!-- figures of docs/data/speed; written by tests/validation/figures.py -->\n"
-CLOCKS = ROOT / "docs/data/clocks"
-CLOCKS_BEGIN = "<!-- figures of docs/data/clocks; written by tests/validation/figures.py -->\n"
-EARLY = ROOT / "docs/data/early"
-EARLY_BEGIN = "<!-- figures of docs/data/early; written by tests/validation/figures.py -->\n"
-LATENCIES = ROOT / "docs/data/latencies"
-LATENCIES_BEGIN = "<!-- figures of docs/data/latencies; written by tests/validation/figures.py -->\n"
-END = "<!-- end of figures -->\n"
+DATA = ROOT / "docs/data"
+KEPT = DATA / "speed"
+CLOCKS = DATA / "clocks"
+EARLY = DATA / "early"
+LATENCIES = DATA / "latencies"
 
 
-def page_with(text: str, table: str, begin: str = BEGIN) -> str:
-    """The page with the table between its marks, the first of which is `begin`."""
-    head, _, rest = text.partition(begin)
-    _, _, tail = rest.partition(END)
-    if not tail and END not in rest:
-        raise ValueError(f"{PAGE.name} has no marks for the figures")
-    return f"{head}{begin}\n{table}\n{END}{tail}"
+def speed_runs() -> dict[Path, gains.Run]:
+    """The kept runs of test_speed, by their files."""
+    return {path: gains.load(path) for path in sorted(KEPT.glob("*.json"))}
 
 
-def fresh() -> str:
-    """The page as it should be."""
-    runs: dict[str, list[gains.Run]] = {}
-    for path in sorted(KEPT.glob("*.json")):
-        runs.setdefault(base_of(path), []).append(gains.load(path))
-    tables = [f"**Base {base}**\n\n{gains.table(kept)}" for base, kept in runs.items()]
-    page = page_with(PAGE.read_text("utf-8"), "\n".join(tables))
-    clocks = [clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))]
-    page = page_with(page, clockcosts.table(clocks), CLOCKS_BEGIN)
-    early = [earlysleeps.load(path) for path in sorted(EARLY.glob("*.json"))]
-    page = page_with(page, earlysleeps.table(early), EARLY_BEGIN)
-    programs = [latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))]
-    return page_with(page, latencies.table(programs), LATENCIES_BEGIN)
+def clock_runs() -> dict[Path, clockcosts.Run]:
+    """The kept runs of test_clock_costs, by their files."""
+    return {path: clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))}
+
+
+def early_runs() -> dict[Path, earlysleeps.Run]:
+    """The kept runs of test_clock_early, by their files."""
+    return {path: earlysleeps.load(path) for path in sorted(EARLY.glob("*.json"))}
+
+
+def latency_runs() -> dict[Path, latencies.Run]:
+    """The kept runs of test_latencies, by their files."""
+    return {path: latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))}
 
 
 def base_of(path: Path) -> str:
@@ -108,8 +99,7 @@ def keep_speed(run: Path, base: str) -> Path:
 def exports() -> dict[Path, str]:
     """The timings of all kept runs, by the file they belong in."""
     runs: dict[Path, list[gains.Run]] = {}
-    for path in sorted(KEPT.glob("*.json")):
-        run = gains.load(path)
+    for path, run in speed_runs().items():
         runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
     return {path: timings.table(kept) for path, kept in runs.items()}
 
@@ -128,7 +118,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if options.run:
             keep(options.run, options.base)
-        PAGE.write_text(fresh(), "utf-8")
         for path, text in exports().items():
             path.write_text(text, "utf-8")
     except (OSError, ValueError, KeyError, TypeError) as error:

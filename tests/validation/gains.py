@@ -216,7 +216,7 @@ def table(runs: Sequence[Run]) -> str:
                 if off and on:
                     lines.append(_row(run, off, on))
     kernels = sorted({release for run in runs for release in run.releases.values()})
-    parts = [*lines, "", *_growth(runs), f"Kernels: {', '.join(kernels)}.", *_pieces(runs)]
+    parts = [*lines, "", *_growth(runs), "", f"Kernels: {', '.join(kernels)}.", *_pieces(runs)]
     return "\n".join(parts) + "\n"
 
 
@@ -298,7 +298,7 @@ def _growth(runs: Sequence[Run]) -> list[str]:
         if powers:
             way = f"{kernel}{', expedited' if mode == 'expedited' else ''}"
             lines.append(
-                f"Off on {', '.join(('ppc64le guests', *place))}, {way}: grows with the number of CPUs"
+                f"- Off on {', '.join(('ppc64le guests', *place))}, {way}: grows with the number of CPUs"
                 f" {', and '.join(powers)}."
             )
     return lines

@@ -72,12 +72,12 @@ def problems(run: Run) -> list[str]:
 
 def table(runs: Sequence[Run]) -> str:
     """A row for each program, in Markdown."""
-    head = ["base", "guest", "program", "runs of each", "stock: median (min to max)", "patched"]
+    head = ["guest", "program", "runs of each", "stock: median (min to max)", "patched"]
     head += ["patched is slower by (95% interval)", "p"]
     lines = heading(head)
-    for run in sorted(runs, key=lambda run: (run.base, run.arch)):
+    for run in sorted(runs, key=lambda run: run.arch):
         for before, after, effect in run.effects():
-            cells = [run.base, f"{run.arch}, {run.cpus} CPUs", before.program, str(len(before.values))]
+            cells = [f"{run.arch}, {run.cpus} CPUs", before.program, str(len(before.values))]
             cells += [_spread(latency) for latency in (before, after)]
             cells += [slower(effect, 1), f"{effect.p_value:.2g}"]
             lines.append(row(cells))

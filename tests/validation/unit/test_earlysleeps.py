@@ -158,8 +158,8 @@ def test_what_is_kept_is_what_was_measured(tmp_path: Path) -> None:
 
 def test_the_tables_have_a_row_for_each_sleep_and_function() -> None:
     rows = earlysleeps.table([run(-500, 0.5)]).splitlines()
-    cells = ["6.12", "ppc64le decrementer", "4 s", "-500 ppm", "2", "-500 ppm", "+0.5 ppm"]
+    cells = ["ppc64le decrementer", "4 s", "-500 ppm", "2", "-500 ppm", "+0.5 ppm"]
     cells += ["2", "2", "0 of 2", "0 of 2", "10 us", "10 us"]
     assert f"| {' | '.join(cells)} |" in rows
-    assert "| 6.12 | ppc64le decrementer | `f` | 200 | 150 | 0.75 |" in rows
+    assert "| ppc64le decrementer | `f` | 200 | 150 | 0.75 |" in rows
     assert not any("`g`" in row for row in rows)

@@ -122,15 +122,6 @@ def test_figures_and_chunks_come_from_the_records() -> None:
     assert gains.chunks({"victims": [1, 2, 3], "chunk": None}) == 3
 
 
-def test_the_page_shows_the_kept_figures() -> None:
-    assert figures.PAGE.read_text("utf-8") == figures.fresh(), "run tests/validation/figures.py"
-
-
-def test_a_page_without_marks_is_refused() -> None:
-    with pytest.raises(ValueError, match="no marks"):
-        figures.page_with("text", "table")
-
-
 def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")

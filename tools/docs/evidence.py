@@ -1,0 +1,309 @@
+"""The pages of docs/evidence, made from the runs that docs/data keeps.
+
+`templates/NAME.md.j2` becomes `docs/evidence/NAME.md`. A kernel line that gets data gets its sections.
+"""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import clockcosts
+import earlysleeps
+import figures
+import gains
+import jinja2
+import latencies
+from docpages import blocks
+from mdtable import heading, row
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "docs/data"
+EVIDENCE = ROOT / "docs/evidence"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+PASSED, NOT_PASSED, NOT_RUN = "passed", "not passed", "not run"
+PATCHED = "patched"
+SHARED = ("conditions.md.j2",)
+"""Templates that others include."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One folder of docs/data: which test wrote its runs, and how they are read and judged."""
+
+    test: str
+    page: str
+    runs: Callable[[], Mapping[Path, Any]]
+    problems: Callable[[Any], list[str]]
+    guest: Callable[[Any], str]
+    """The run's guests, in words."""
+
+
+KINDS = {
+    "speed": Kind("speed", "speed.md", figures.speed_runs, gains.problems, lambda run: str(run.guest)),
+    "clocks": Kind(
+        "clock costs",
+        "clocks.md",
+        figures.clock_runs,
+        clockcosts.problems,
+        lambda run: f"{run.vcpus} vCPUs on {run.host_cpus} host CPUs",
+    ),
+    "early": Kind(
+        "clock early",
+        "clock-events.md",
+        figures.early_runs,
+        earlysleeps.problems,
+        lambda run: f"{run.arch} {run.device}",
+    ),
+    "latencies": Kind(
+        "latencies",
+        "latencies.md",
+        figures.latency_runs,
+        latencies.problems,
+        lambda run: f"{run.arch}, {run.cpus} CPUs",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run that docs/data keeps: its guests and kernels, and what the judge of its test misses."""
+
+    path: Path
+    kind: Kind
+    guest: str
+    releases: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def link(self, line: str) -> str:
+        """Name the guests, with a link to the figures, and what is missing."""
+        figures_of = f"[{self.guest}]({self.kind.page}#linux-{line.replace('.', '')})"
+        return f"{figures_of}: {'; '.join(self.problems)}" if self.problems else figures_of
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the validation status."""
+
+    test: str
+    line: str
+    kernel: str
+    arch: str
+    patches: str
+    conditions: str
+    result: str
+    seen: str
+    date: datetime.date | None
+    kept: Kept | None = None
+    """The kept run, if there is one."""
+
+    @property
+    def cells(self) -> list[str]:
+        """The row's cells, as STATUS_HEAD names them. A kept run's page has the rest of what it saw."""
+        seen = self.kept.link(self.line) if self.kept else self.seen
+        when = str(self.date or "")
+        return [self.test, self.arch, self.kernel, self.patches, self.result, seen, self.conditions, when]
+
+
+STATUS_HEAD = [
+    *("test", "architecture", "kernel", "patches", "result", "what the run saw", "conditions", "date"),
+]
+
+
+def pages() -> Mapping[Path, str]:
+    """Return the text of each page below docs/evidence.
+
+    Raises ValueError for data without an entry in status.toml, an entry without data, or a bad entry;
+    OSError for a file that cannot be read.
+    """
+    status = Status.read(DATA / "status.toml")
+    environment = jinja2.Environment(  # noqa: S701 - Markdown, not HTML
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(lines=status.lines, status=status, figures=Figures())
+    return {
+        EVIDENCE / template.removesuffix(".j2"): blocks.refreshed(environment.get_template(template).render())
+        for template in environment.list_templates(filter_func=lambda name: name not in SHARED)
+    }
+
+
+@dataclass(frozen=True)
+class Status:
+    """What docs/data/status.toml has: entries, notes by kernel line, and where each test applies."""
+
+    entries: tuple[Entry, ...]
+    notes: Mapping[str, Sequence[str]]
+    tests: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def read(cls, path: Path) -> Status:
+        """Read the file and the runs that it names. ValueError names the entry that is wrong."""
+        facts = tomllib.loads(path.read_text("utf-8"))
+        words = facts["conditions"]
+        entries = tuple(_entry(given, words) for given in facts["entry"])
+        named = [entry.kept.path for entry in entries if entry.kept]
+        there = {run for kind in KINDS.values() for run in kind.runs()}
+        if sorted(named) != sorted(there):
+            odd = sorted({str(run.relative_to(DATA)) for run in there.symmetric_difference(named)})
+            raise ValueError(f"{path.name} needs one entry for each run of docs/data; wrong: {odd or named}")
+        unknown = {entry.test for entry in entries} - set(facts["tests"])
+        if unknown:
+            raise ValueError(f"{path.name} has entries of unknown tests: {sorted(unknown)}")
+        return cls(entries, facts["notes"], facts["tests"])
+
+    @property
+    def lines(self) -> list[str]:
+        """The kernel lines, oldest first."""
+        return sorted({entry.line for entry in self.entries}, key=lambda line: [*map(int, line.split("."))])
+
+    def table(self, line: str) -> str:
+        """The status table of a kernel line, in Markdown."""
+        rows = [entry for test in self.tests for entry in self._of_test(test, line)]
+        return "\n".join([*heading(STATUS_HEAD), *(row(entry.cells) for entry in rows)])
+
+    def _of_test(self, test: str, line: str) -> Iterator[Entry]:
+        found = [entry for entry in self.entries if (entry.test, entry.line) == (test, line)]
+        yield from found
+        for arch in self.tests[test]:
+            if arch not in {entry.arch for entry in found}:
+                yield Entry(test, line, "", arch, "", "", NOT_RUN, "", None)
+
+    def runs(self, folder: str, line: str) -> str:
+        """The kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions."""
+        lines = heading(["guest", "kernels", "patches", "date", "conditions", "notes"])
+        for entry in self.entries:
+            if entry.kept and entry.kept.kind is KINDS[folder] and entry.line == line:
+                kernels = ", ".join(f"`{release}`" for release in entry.kept.releases)
+                cells = [entry.kept.guest, kernels, entry.patches, str(entry.date), entry.conditions]
+                lines.append(row([*cells, entry.seen]))
+        return "\n".join(lines)
+
+
+def _entry(given: Mapping[str, Any], words: Mapping[str, str]) -> Entry:
+    """Make one entry of what the file gives; ValueError when a key is missing or too many."""
+    facts = dict(given)
+    facts["conditions"] = "; ".join(words.get(word, word) for word in facts.get("conditions", ()))
+    facts.setdefault("seen", "")
+    data = facts.pop("data", None)
+    try:
+        return Entry(**facts) if data is None else _of_data(DATA / data, **facts)
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"status.toml: {data or facts.get('test')}: {error}") from error
+
+
+def _of_data(path: Path, *, patches: str, conditions: str, seen: str, date: datetime.date) -> Entry:
+    """Make the entry of a kept run; the judge of its test gives the result."""
+    kind = KINDS[path.parent.name]
+    run = kind.runs()[path]
+    problems = kind.problems(run)
+    arch = getattr(run, "arch", "x86_64")  # the costs of clocks are only measured there
+    return Entry(
+        kind.test,
+        figures.base_of(path),
+        run.releases[PATCHED].partition("-")[0],
+        arch,
+        patches,
+        conditions,
+        NOT_PASSED if problems else PASSED,
+        seen,
+        date,
+        Kept(path, kind, kind.guest(run), tuple(run.releases.values()), tuple(problems)),
+    )
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files that a command of ours reads, as a pattern from the root, and a title for them."""
+
+    title: str
+    pattern: str
+    line: str
+
+
+class Figures:
+    """The tables of the kept runs, each in Markdown, for one kernel line; empty where there is no run."""
+
+    published = "tools/hotplug-timer/src/hotplug_timer/analysis/data/published-timings.csv"
+    """The timings of others, from the root."""
+
+    def variants(self) -> list[Files]:
+        """The kept measurements of the RCU variants."""
+        return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "rcu-variants").iterdir())]
+
+    def timings(self) -> list[Files]:
+        """The exported timings of guests that ran systemd and SSH: line-arch.csv, and no further word."""
+        return [_files(path) for path in sorted(figures.KEPT.glob("*-*.csv")) if path.stem.count("-") == 1]
+
+    def speed(self, line: str) -> str:
+        """Time, counts and gains of SMT switches, their growth, and where the time goes."""
+        return gains.table(_of_line(figures.speed_runs(), line))
+
+    def turns(self, line: str) -> str:
+        """What one CPU takes of a switch off, on the patched kernel, in milliseconds."""
+        lines = heading(["guest", "its own callbacks, ms", "its turn in the rendezvous, ms"])
+        for run in sorted(_of_line(figures.speed_runs(), line), key=lambda run: (run.place, run.cpus)):
+            off = run.of(PATCHED, "plain", "off")
+            if off and off.pieces:
+                each = [1000 * off.piece(name) / (run.cpus - run.cores) for name in ("callbacks", "takedown")]
+                lines.append(row([run.guest, *(f"{ms:.0f}" for ms in each)]))
+        return "\n".join(lines)
+
+    def clocks(self, line: str) -> str:
+        """What a call of each clocksource costs."""
+        runs = _of_line(figures.clock_runs(), line)
+        return clockcosts.table(runs) if runs else ""
+
+    def early(self, line: str) -> tuple[str, str, str]:
+        """Sleeps under a steered clock, their lateness, and what programming takes."""
+        return earlysleeps.tables(_of_line(figures.early_runs(), line))
+
+    def early_summary(self, line: str) -> str:
+        """One row for each timer: errors, early interrupts and lateness of long sleeps, instructions."""
+        head = ["timer", "programmed off at most: stock", "patched", "early interrupts: stock", "patched"]
+        head += ["late: stock", "patched", "instructions: stock", "patched"]
+        runs = sorted(_of_line(figures.early_runs(), line), key=lambda run: (run.arch, run.device))
+        return "\n".join([*heading(head), *(row(_early_cells(run)) for run in runs)])
+
+    def latencies(self, line: str) -> str:
+        """hackbench and cyclictest."""
+        return latencies.table(_of_line(figures.latency_runs(), line))
+
+
+def _files(path: Path, within: str = "") -> Files:
+    """Name a file or folder of docs/data by its first words: kernel line, architecture, CPUs if given."""
+    line, arch, *cpus = path.name.removesuffix(path.suffix if path.is_file() else "").split("-")
+    title = ", ".join([f"Linux {line}", arch, *(f"{number} CPUs" for number in cpus)])
+    return Files(title, f"{path.relative_to(ROOT)}{within}", line)
+
+
+def _of_line(runs: Mapping[Path, Any], line: str) -> list[Any]:
+    return [run for path, run in runs.items() if figures.base_of(path) == line]
+
+
+def _early_cells(run: earlysleeps.Run) -> list[str]:
+    """Return the cells of one timer; sleeps are those of a second or more while the clock is steered."""
+    pairs = [pair for pair in run.pairs() if pair[0].seconds >= earlysleeps.LONG_S and pair[0].ppm]
+    kernels = list(zip(*pairs, strict=True))
+    longest = max(before.seconds for before, _ in pairs)
+    cells = [f"{run.arch} {run.device}"]
+    cells += [f"{max((sleep.worst for sleep in sleeps), key=abs):+.3g} ppm" for sleeps in kernels]
+    cells += [_early([sleep for sleep in sleeps if sleep.ppm < 0]) for sleeps in kernels]
+    for sleeps in kernels:
+        late = [us for sleep in sleeps if sleep.ppm > 0 and sleep.seconds == longest for us in sleep.late_us]
+        cells.append(f"{statistics.median(late) / 1000:.1f} ms of {longest:g} s")
+    programming = run.instructions(earlysleeps.PROGRAM)
+    return [*cells, *((f"{each:.0f}" for each in programming) if programming else ("", ""))]
+
+
+def _early(sleeps: Iterable[earlysleeps.Sleep]) -> str:
+    counts = [count for sleep in sleeps for count in sleep.early]
+    return f"{sum(map(bool, counts))} of {len(counts)}"
