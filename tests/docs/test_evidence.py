@@ -1,0 +1,76 @@
+"""The pages of docs/evidence are those of the kept data, and no figure stands without its conditions."""
+
+from pathlib import Path
+
+import evidence
+import pytest
+from evidence import DATA, EVIDENCE, Status
+
+STATUS = DATA / "status.toml"
+SPEED = """[[entry]]
+data = "speed/7.2-ppc64le-16-bare.json"
+patches = "hotplug"
+conditions = ["turns"]
+date = 2026-11-21
+"""
+
+
+def status_of(tmp_path: Path, old: str, new: str) -> Status:
+    """Read the status with one place changed."""
+    text = STATUS.read_text("utf-8")
+    assert text.count(old) == 1
+    path = tmp_path / "status.toml"
+    path.write_text(text.replace(old, new), "utf-8")
+    return Status.read(path)
+
+
+def test_the_pages_are_those_of_the_kept_data() -> None:
+    pages = evidence.pages()
+    assert {path for path in EVIDENCE.glob("*.md")} == set(pages)
+    stale = [path.name for path, text in pages.items() if path.read_text("utf-8") != text]
+    assert stale == [], "run make docs"
+
+
+def test_a_kept_run_without_conditions_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"one entry for each run.*7\.2-ppc64le-16-bare"):
+        status_of(tmp_path, SPEED, "")
+
+
+def test_two_entries_of_one_run_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="one entry for each run"):
+        status_of(tmp_path, SPEED, SPEED + SPEED)
+
+
+@pytest.mark.parametrize(
+    ("new", "problem"),
+    [
+        (SPEED.replace("7.2-ppc64le-16", "7.2-ppc64le-17"), "7.2-ppc64le-17"),
+        (SPEED.replace('patches = "hotplug"\n', ""), "patches"),
+        (SPEED.replace("date", "when"), "when"),
+        (SPEED.replace('data = "speed/7.2-ppc64le-16-bare.json"', 'test = "fly"'), "fly"),
+    ],
+)
+def test_a_bad_entry_is_named(tmp_path: Path, new: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        status_of(tmp_path, SPEED, new)
+
+
+def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unknown tests.*latencies"):
+        status_of(tmp_path, '"latencies" = ["ppc64le", "x86_64"]\n', "")
+
+
+def test_the_judge_of_the_test_gives_the_result_of_a_kept_run() -> None:
+    results = {entry.kept.path.name: entry.result for entry in Status.read(STATUS).entries if entry.kept}
+    assert results["6.12-ppc64le-128-bare.json"] == "passed"
+    assert results["6.12-x86_64-lapic.json"] == "not passed"
+    table = Status.read(STATUS).table("6.12")
+    assert "[x86_64 lapic](clock-events.md#linux-612): stock: did not suspend (deep)" in table
+
+
+def test_what_was_not_run_is_in_the_status() -> None:
+    assert "| stress | x86_64 |  |  | not run |  |  |  |" in Status.read(STATUS).table("7.2")
+
+
+def test_lines_are_in_order(tmp_path: Path) -> None:
+    assert status_of(tmp_path, SPEED, SPEED).lines == ["6.12", "7.2"]
