@@ -6,6 +6,8 @@ import evidence
 import pytest
 from evidence import DATA, EVIDENCE, Status
 
+from hotplug_host.errors import ToolError
+
 STATUS = DATA / "status.toml"
 SPEED = """[[entry]]
 data = "speed/7.2-ppc64le-16-bare.json"
@@ -32,12 +34,12 @@ def test_the_pages_are_those_of_the_kept_data() -> None:
 
 
 def test_a_kept_run_without_conditions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"one entry for each run.*7\.2-ppc64le-16-bare"):
+    with pytest.raises(ToolError, match=r"one entry for each run.*7\.2-ppc64le-16-bare"):
         status_of(tmp_path, SPEED, "")
 
 
 def test_two_entries_of_one_run_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="one entry for each run"):
+    with pytest.raises(ToolError, match="one entry for each run"):
         status_of(tmp_path, SPEED, SPEED + SPEED)
 
 
@@ -51,12 +53,12 @@ def test_two_entries_of_one_run_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_entry_is_named(tmp_path: Path, new: str, problem: str) -> None:
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(ToolError, match=problem):
         status_of(tmp_path, SPEED, new)
 
 
 def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="unknown tests.*latencies"):
+    with pytest.raises(ToolError, match="unknown tests.*latencies"):
         status_of(tmp_path, '"latencies" = ["ppc64le", "x86_64"]\n', "")
 
 

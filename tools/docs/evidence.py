@@ -20,6 +20,7 @@ import gains
 import jinja2
 import latencies
 from docpages import blocks
+from hotplug_host.errors import ExitCode, ToolError
 from mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,7 @@ EVIDENCE = ROOT / "docs/evidence"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 PASSED, NOT_PASSED, NOT_RUN = "passed", "not passed", "not run"
 PATCHED = "patched"
+HINT = "its first lines describe an entry"
 SHARED = ("conditions.md.j2",)
 """Templates that others include."""
 
@@ -118,8 +120,7 @@ STATUS_HEAD = [
 def pages() -> Mapping[Path, str]:
     """Return the text of each page below docs/evidence.
 
-    Raises ValueError for data without an entry in status.toml, an entry without data, or a bad entry;
-    OSError for a file that cannot be read.
+    ToolError (INPUT) for data without an entry in status.toml, an entry without data, or a bad entry.
     """
     status = Status.read(DATA / "status.toml")
     environment = jinja2.Environment(  # noqa: S701 - Markdown, not HTML
@@ -146,7 +147,7 @@ class Status:
 
     @classmethod
     def read(cls, path: Path) -> Status:
-        """Read the file and the runs that it names. ValueError names the entry that is wrong."""
+        """Read the file and the runs that it names. ToolError (INPUT) names the entry that is wrong."""
         facts = tomllib.loads(path.read_text("utf-8"))
         words = facts["conditions"]
         entries = tuple(_entry(given, words) for given in facts["entry"])
@@ -154,10 +155,11 @@ class Status:
         there = {run for kind in KINDS.values() for run in kind.runs()}
         if sorted(named) != sorted(there):
             odd = sorted({str(run.relative_to(DATA)) for run in there.symmetric_difference(named)})
-            raise ValueError(f"{path.name} needs one entry for each run of docs/data; wrong: {odd or named}")
+            found = f"not one entry for each run of docs/data: {', '.join(odd) or 'a run has two'}"
+            raise ToolError(f"{path.name}: {found}", HINT, ExitCode.INPUT)
         unknown = {entry.test for entry in entries} - set(facts["tests"])
         if unknown:
-            raise ValueError(f"{path.name} has entries of unknown tests: {sorted(unknown)}")
+            raise ToolError(f"{path.name}: unknown tests: {sorted(unknown)}", HINT, ExitCode.INPUT)
         return cls(entries, facts["notes"], facts["tests"])
 
     @property
@@ -189,7 +191,7 @@ class Status:
 
 
 def _entry(given: Mapping[str, Any], words: Mapping[str, str]) -> Entry:
-    """Make one entry of what the file gives; ValueError when a key is missing or too many."""
+    """Make one entry of what the file gives; ToolError (INPUT) when a key is missing or too many."""
     facts = dict(given)
     facts["conditions"] = "; ".join(words.get(word, word) for word in facts.get("conditions", ()))
     facts.setdefault("seen", "")
@@ -197,7 +199,7 @@ def _entry(given: Mapping[str, Any], words: Mapping[str, str]) -> Entry:
     try:
         return Entry(**facts) if data is None else _of_data(DATA / data, **facts)
     except (TypeError, KeyError) as error:
-        raise ValueError(f"status.toml: {data or facts.get('test')}: {error}") from error
+        raise ToolError(f"status.toml: {data or facts.get('test')}: {error}", HINT, ExitCode.INPUT) from error
 
 
 def _of_data(path: Path, *, patches: str, conditions: str, seen: str, date: datetime.date) -> Entry:
@@ -232,7 +234,7 @@ class Files:
 class Figures:
     """The tables of the kept runs, each in Markdown, for one kernel line; empty where there is no run."""
 
-    published = "tools/hotplug-timer/src/hotplug_timer/analysis/data/published-timings.csv"
+    published = "tools/hotplug-timer/hotplug_timer/data/published-timings.csv"
     """The timings of others, from the root."""
 
     def variants(self) -> list[Files]:
