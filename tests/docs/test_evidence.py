@@ -28,7 +28,7 @@ def status_of(tmp_path: Path, old: str, new: str) -> Status:
 
 def test_the_pages_are_those_of_the_kept_data() -> None:
     pages = evidence.pages()
-    assert {path for path in EVIDENCE.glob("*.md")} == set(pages)
+    assert set(EVIDENCE.glob("*.md")) == set(pages)
     stale = [path.name for path, text in pages.items() if path.read_text("utf-8") != text]
     assert stale == [], "run make docs"
 
@@ -58,7 +58,7 @@ def test_a_bad_entry_is_named(tmp_path: Path, new: str, problem: str) -> None:
 
 
 def test_an_unknown_test_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="unknown tests.*latencies"):
+    with pytest.raises(ToolError, match=r"unknown tests.*latencies"):
         status_of(tmp_path, '"latencies" = ["ppc64le", "x86_64"]\n', "")
 
 

@@ -20,8 +20,9 @@ import gains
 import jinja2
 import latencies
 from docpages import blocks
-from hotplug_host.errors import ExitCode, ToolError
 from mdtable import heading, row
+
+from hotplug_host.errors import ExitCode, ToolError
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "docs/data"
@@ -168,7 +169,7 @@ class Status:
         return sorted({entry.line for entry in self.entries}, key=lambda line: [*map(int, line.split("."))])
 
     def table(self, line: str) -> str:
-        """The status table of a kernel line, in Markdown."""
+        """Return the status table of a kernel line, in Markdown."""
         rows = [entry for test in self.tests for entry in self._of_test(test, line)]
         return "\n".join([*heading(STATUS_HEAD), *(row(entry.cells) for entry in rows)])
 
@@ -180,7 +181,7 @@ class Status:
                 yield Entry(test, line, "", arch, "", "", NOT_RUN, "", None)
 
     def runs(self, folder: str, line: str) -> str:
-        """The kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions."""
+        """Return the kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions."""
         lines = heading(["guest", "kernels", "patches", "date", "conditions", "notes"])
         for entry in self.entries:
             if entry.kept and entry.kept.kind is KINDS[folder] and entry.line == line:
@@ -238,19 +239,19 @@ class Figures:
     """The timings of others, from the root."""
 
     def variants(self) -> list[Files]:
-        """The kept measurements of the RCU variants."""
+        """Return the kept measurements of the RCU variants."""
         return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "rcu-variants").iterdir())]
 
     def timings(self) -> list[Files]:
-        """The exported timings of guests that ran systemd and SSH: line-arch.csv, and no further word."""
+        """Return the exported timings of guests with systemd and SSH: line-arch.csv, and no further word."""
         return [_files(path) for path in sorted(figures.KEPT.glob("*-*.csv")) if path.stem.count("-") == 1]
 
     def speed(self, line: str) -> str:
-        """Time, counts and gains of SMT switches, their growth, and where the time goes."""
+        """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
         return gains.table(_of_line(figures.speed_runs(), line))
 
     def turns(self, line: str) -> str:
-        """What one CPU takes of a switch off, on the patched kernel, in milliseconds."""
+        """Return what one CPU takes of a switch off, on the patched kernel, in milliseconds."""
         lines = heading(["guest", "its own callbacks, ms", "its turn in the rendezvous, ms"])
         for run in sorted(_of_line(figures.speed_runs(), line), key=lambda run: (run.place, run.cpus)):
             off = run.of(PATCHED, "plain", "off")
@@ -260,23 +261,23 @@ class Figures:
         return "\n".join(lines)
 
     def clocks(self, line: str) -> str:
-        """What a call of each clocksource costs."""
+        """Return what a call of each clocksource costs."""
         runs = _of_line(figures.clock_runs(), line)
         return clockcosts.table(runs) if runs else ""
 
     def early(self, line: str) -> tuple[str, str, str]:
-        """Sleeps under a steered clock, their lateness, and what programming takes."""
+        """Return three tables: sleeps under a steered clock, their lateness, and what programming takes."""
         return earlysleeps.tables(_of_line(figures.early_runs(), line))
 
     def early_summary(self, line: str) -> str:
-        """One row for each timer: errors, early interrupts and lateness of long sleeps, instructions."""
+        """Return one row for each timer: errors, early interrupts and lateness of long sleeps, instructions."""
         head = ["timer", "programmed off at most: stock", "patched", "early interrupts: stock", "patched"]
         head += ["late: stock", "patched", "instructions: stock", "patched"]
         runs = sorted(_of_line(figures.early_runs(), line), key=lambda run: (run.arch, run.device))
         return "\n".join([*heading(head), *(row(_early_cells(run)) for run in runs)])
 
     def latencies(self, line: str) -> str:
-        """hackbench and cyclictest."""
+        """Return the runs of hackbench and cyclictest."""
         return latencies.table(_of_line(figures.latency_runs(), line))
 
 

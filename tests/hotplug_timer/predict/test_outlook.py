@@ -17,7 +17,7 @@ from hotplug_timer.predict.validation import Check, Validation, validate
 
 PUBLISHED = Path(str(files("hotplug_timer").joinpath("data/published-timings.csv")))
 ROLES = Roles("stock", ("rcu_expedited", "expedite"), CHUNK)
-#: Where every rebuild of the domains rewrote their debugfs files as well; see docs/published-timings.md.
+#: Where every rebuild of the domains rewrote their debugfs files as well; see docs/evidence/prediction.md.
 REGRESSED = {("v5.14", 3496.0), ("v6.0-rc4", 3570.0), ("", 3540.0)}
 
 

@@ -65,7 +65,8 @@ def test_formats_agree(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_documented_json_keys_are_there(capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(predict(capsys, *EXAMPLE, "--cpus", "128", "--format", "json")[0])
-    paragraph = re.search(r"In JSON the.*?\n\n", (ROOT / "docs/predict.md").read_text("utf-8"), re.DOTALL)
+    page = (ROOT / "docs/guides/kernel-developers/predict.md").read_text("utf-8")
+    paragraph = re.search(r"In JSON the.*?\n\n", page, re.DOTALL)
     assert paragraph
     names = set(re.findall(r"`(\w+)`", paragraph[0]))
     assert names <= set(content) | set(content["predictions"][0])

@@ -17,6 +17,7 @@ REQUIRED = ("source", "kernel", "system", "cpus", "toggled", "direction", "varia
 #: Per switch: all of them or none. `expedited` are among the `grace_periods`.
 COUNTED = ("grace_periods", "expedited", "rendezvous", "rebuilds")
 OPTIONAL = (*COUNTED, "emulated")
+COLUMNS = "docs/guides/kernel-developers/predict.md describes the columns"
 _TRUTHS = {"": False, "no": False, "yes": True}
 
 
@@ -118,5 +119,5 @@ def _whole(where: str, line: Mapping[str, str], name: str, least: int) -> int:
     return int(text)
 
 
-def _wrong(where: str, what: str, hint: str = "docs/predict.md describes the columns") -> ToolError:
+def _wrong(where: str, what: str, hint: str = COLUMNS) -> ToolError:
     return ToolError(f"{where}: {what}", hint, ExitCode.INPUT)

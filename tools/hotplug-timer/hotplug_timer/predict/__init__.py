@@ -1,1 +1,4 @@
-"""Predicting how long a switch takes on a machine of another size: docs/predict.md explains the model."""
+"""Predict how long a switch takes on a machine of another size.
+
+docs/guides/kernel-developers/predict.md explains the model.
+"""

@@ -2,7 +2,7 @@
 
 seconds = sum over events of count x price x growth(CPUs), where growth is (CPUs / REFERENCE) ** power,
 and for a grace period that is not expedited also the kernel's own wait before it forces quiescent states.
-docs/predict.md has the reasons for each default.
+docs/guides/kernel-developers/predict.md has the reasons for each default.
 """
 
 from __future__ import annotations
