@@ -270,7 +270,7 @@ class Figures:
         return earlysleeps.tables(_of_line(figures.early_runs(), line))
 
     def early_summary(self, line: str) -> str:
-        """Return one row for each timer: errors, early interrupts and lateness of long sleeps, instructions."""
+        """Return a row for each timer: errors, early interrupts and lateness of long sleeps, instructions."""
         head = ["timer", "programmed off at most: stock", "patched", "early interrupts: stock", "patched"]
         head += ["late: stock", "patched", "instructions: stock", "patched"]
         runs = sorted(_of_line(figures.early_runs(), line), key=lambda run: (run.arch, run.device))
