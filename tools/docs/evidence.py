@@ -7,24 +7,29 @@ from __future__ import annotations
 
 import datetime
 import statistics
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import clockcosts
-import earlysleeps
-import figures
-import gains
 import jinja2
-import latencies
 from docpages import blocks
-from mdtable import heading, row
 
 from hotplug_host.errors import ExitCode, ToolError
 
 ROOT = Path(__file__).resolve().parents[2]
+# The judges and their tables are no package.
+sys.path.insert(0, str(ROOT / "tests/validation"))
+
+import clockcosts  # noqa: E402
+import earlysleeps  # noqa: E402
+import figures  # noqa: E402
+import gains  # noqa: E402
+import latencies  # noqa: E402
+from mdtable import heading, row  # noqa: E402
+
 DATA = ROOT / "docs/data"
 EVIDENCE = ROOT / "docs/evidence"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
