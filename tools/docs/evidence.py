@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from docpages import blocks
 
+from docpages import blocks
 from hotplug_host.errors import ExitCode, ToolError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -138,9 +138,14 @@ def pages() -> Mapping[Path, str]:
     )
     environment.globals.update(lines=status.lines, status=status, figures=Figures())
     return {
-        EVIDENCE / template.removesuffix(".j2"): blocks.refreshed(environment.get_template(template).render())
-        for template in environment.list_templates(filter_func=lambda name: name not in SHARED)
+        EVIDENCE / name: blocks.refreshed(environment.get_template(f"{name}.j2").render()) for name in names()
     }
+
+
+def names() -> list[str]:
+    """Return the names of the generated pages."""
+    found = (path.name for path in TEMPLATES.glob("*.md.j2") if path.name not in SHARED)
+    return sorted(name.removesuffix(".j2") for name in found)
 
 
 @dataclass(frozen=True)
