@@ -86,7 +86,7 @@ def test_their_variables_are_ones_that_something_reads() -> None:
 
 def test_every_reason_is_in_its_table() -> None:
     """By a word of each: a reason that is added to the judgement needs a row, or a place in one."""
-    source = (REPO / "tools/hotplug-timer/src/hotplug_timer/target/judge.py").read_text()
+    source = (REPO / "tools/host/hotplug_host/preflight/judge.py").read_text()
     text = (PAGES / "preflight.md").read_text()
     table = text.partition("| verdict | reason |")[2].partition("\n\n")[0]
     words = {
