@@ -100,8 +100,13 @@ def write_probe(path: Path, replies: dict[str, list[Line]], extra: str = "") -> 
 
 
 def calls_of(path: Path) -> list[list[str]]:
-    """Return the arguments of every call of a fake probe."""
-    return [json.loads(line) for line in Path(f"{path}.log").read_text().splitlines()]
+    """Return the arguments of every call of a fake probe, without the parent that each of them names."""
+    calls = []
+    for line in Path(f"{path}.log").read_text().splitlines():
+        *arguments, parent = json.loads(line)
+        assert parent == f"--parent={os.getpid()}"
+        calls.append(arguments)
+    return calls
 
 
 def thread(cpu: int, *, moved: bool = False) -> Line:

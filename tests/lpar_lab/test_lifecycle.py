@@ -21,6 +21,7 @@ from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import lifecycle, state
 from lpar_lab.lifecycle import Ready, Request
 from tests import FAKES
+from tests.fakes.inchild import in_child
 
 FAKE = FAKES / "fake_qemu.py"
 RELEASE = "6.12.117-stock-1a2b3c4d"
@@ -186,19 +187,26 @@ def test_a_signal_while_waiting_leaves_nothing(
 ) -> None:
     play("booting", "stay")
     answer(monkeypatch, None)
-    threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
-    with signals.installed(), pytest.raises((KeyboardInterrupt, signals.Terminated)):
-        lifecycle.up(request(), KERNEL, DISK, paths, said.append)
+
+    def up() -> None:
+        threading.Timer(1.0, os.kill, (os.getpid(), number)).start()
+        with signals.installed(), pytest.raises((KeyboardInterrupt, signals.Terminated)):
+            lifecycle.up(request(), KERNEL, DISK, paths, said.append)
+
+    in_child(up)
     assert_nothing_left(paths)
 
 
 def test_a_signal_during_cleaning_up_waits_for_its_end() -> None:
-    done = False
-    with pytest.raises(KeyboardInterrupt), signals.held_back():
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(0.05)
-        done = True
-    assert done
+    def clean_up() -> bool:
+        done = False
+        with pytest.raises(KeyboardInterrupt), signals.held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+            done = True
+        return done
+
+    assert in_child(clean_up)
 
 
 def test_the_folder_of_a_guest_that_died_is_reused(

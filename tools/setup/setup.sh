@@ -33,7 +33,7 @@ die() {
 }
 
 # Package names of a list file, without comments and blank lines.
-list() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$here/packages-$1.txt"; }
+list() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$here/packages-$1.txt"; }
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
@@ -69,8 +69,21 @@ qemu_version() {
 
 new_enough() { [ -n "$1" ] && [ "$1" != "(none)" ] && dpkg --compare-versions "${1#*:}" ge "$qemu_wanted"; }
 
+# Each QEMU package wants its own version of their common files: apt refuses two versions side by side.
+install_qemu() {
+    local packages
+    mapfile -t packages < <(list qemu)
+    if new_enough "$(qemu_version candidate)" && apt-get -qq -s install "${packages[@]}" >/dev/null 2>&1; then
+        apt_get install --no-install-recommends "${packages[@]}" ||
+            die "installing QEMU failed; see apt's message above"
+    else
+        install_from_backports "${packages[@]}"
+    fi
+}
+
 # Backports of this very mirror, in lists of their own: the machine's sources stay as they are.
-install_qemu_from_backports() {
+# All packages come from there, also ones that a newer version of another archive is installed of.
+install_from_backports() {
     local state uri suite options
     suite="$(codename)-backports"
     # shellcheck disable=SC2016  # apt-get's own placeholders
@@ -88,13 +101,26 @@ install_qemu_from_backports() {
     options=(-o "Dir::State::Lists=$state/lists" -o "Dir::Etc::SourceList=$state/sources.list"
         -o Dir::Etc::SourceParts=/dev/null)
     apt_get "${options[@]}" update || die "cannot read $suite; check the network and apt's sources"
-    # shellcheck disable=SC2046  # one word a package is meant
-    apt_get "${options[@]}" install --no-install-recommends -t "$suite" $(list qemu) ||
-        die "installing QEMU from $suite failed; see apt's message above"
+    apt_get "${options[@]}" install --no-install-recommends --allow-downgrades -t "$suite" "${@/%//$suite}" ||
+        die "installing $* from $suite failed; see apt's message above"
+}
+
+# Packages that dpkg did not finish: half installed, unpacked only, or with a trigger to come.
+unfinished() { dpkg-query -W -f '${db:Status-Abbrev}\n' | grep -q '^.[HUFWt]'; }
+
+# apt installs nothing while what an interrupted installation left is not finished.
+finish_interrupted_installation() {
+    unfinished || return 0
+    echo "setup: will first finish an installation of Debian packages that was interrupted"
+    [ "$dry_run" = no ] || return 0
+    as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true
+    ! unfinished || apt_get --fix-broken install ||
+        die "finishing the interrupted installation failed; see apt's message above"
 }
 
 install_packages() {
     local wanted=() package profile qemu_wanting=""
+    finish_interrupted_installation
     for profile in "$@"; do
         while read -r package; do wanted+=("$package"); done < <(missing "$profile")
     done
@@ -111,13 +137,7 @@ install_packages() {
     apt_get update || die "apt-get update failed; check the network and apt's sources"
     [ "${#wanted[@]}" -eq 0 ] || apt_get install --no-install-recommends "${wanted[@]}" ||
         die "installing packages failed; see apt's message above"
-    [ -n "$qemu_wanting" ] || return 0
-    if new_enough "$(qemu_version candidate)"; then
-        # shellcheck disable=SC2046
-        apt_get install --no-install-recommends $(list qemu) || die "installing QEMU failed; see apt's message above"
-    else
-        install_qemu_from_backports
-    fi
+    if [ -n "$qemu_wanting" ]; then install_qemu; fi
 }
 
 # The first Python that is new enough; the system's own is the one Debian's python3-venv serves.

@@ -20,6 +20,7 @@ from hotplug_host.clocks.timertrace import Device, Event, TimerTrace
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
+from tests.fakes.inchild import in_child
 
 NS = 1_000_000_000
 DECREMENTER = Device("decrementer", 0.512, 4_194_303_998, "decrementer_set_next_event")
@@ -366,9 +367,13 @@ def test_a_signal_ends_the_check_and_the_clock_is_back(
     check = early.Check(host(tmp_path), Plan(1, (500.0,), (1.0,), 1.0, False), stop, clock)
     monkeypatch.setattr(check.trace, "start", lambda _device: os.kill(os.getpid(), signal.SIGTERM))
     monkeypatch.setattr(early, "Sleeper", lambda _cpu: None)
-    with pytest.raises(ToolError, match="stopped by SIGTERM") as raised:
-        check.execute(io.StringIO())
-    assert raised.value.code == ExitCode.TERMINATED
+
+    def execute() -> ExitCode:
+        with pytest.raises(ToolError, match="stopped by SIGTERM") as raised:
+            check.execute(io.StringIO())
+        return raised.value.code
+
+    assert in_child(execute) == ExitCode.TERMINATED
     stop.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,9 @@ import pytest
 from hotplug_host.clocks import clocksource
 from hotplug_host.clocks.cpus import usable_cpus
 from hotplug_host.clocks.held import Held, holding
+from hotplug_host.clocks.probe import Probe
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from tests.fakes.fakeclocks import CLOCKSOURCE, CPU, CPUFREQ, CPUS, FakeClocks, calls_of, replies, write_probe
 
@@ -436,21 +439,42 @@ def test_limits_and_clocksource_come_back_together(
     until(lambda: (host.clocksource, host.limits()) == ("tsc", AS_FOUND))
 
 
-def test_the_probe_ends_with_the_tool(native: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [True, False], ids=["before-it-runs", "while-it-runs"])
+def test_the_probe_ends_with_the_tool(native: Path, tmp_path: Path, before: bool) -> None:
     """Killed, the tool leaves no loop behind that would eat the machine."""
-    script = (
-        "import subprocess, sys, time\n"
-        "child = subprocess.Popen("
-        f"[{str(native)!r}, 'scale', '--cpus={CPUS[0]}', '--duration=60000000000'])\n"
-        "print(child.pid, flush=True)\ntime.sleep(60)\n"
+    number, go = tmp_path / "pid", tmp_path / "go"
+    held = tmp_path / "held-probe"
+    held.write_text(
+        f'#!/bin/sh\necho $$ >{number}\nuntil [ -e {go} ]; do sleep 0.01; done\nexec {native} "$@"\n'
     )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
-    pid = int(parent.stdout.readline())
-    until(lambda: b"scale" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    parent.kill()
-    parent.communicate()
-    until(lambda: not _runs(pid))
+    held.chmod(0o755)
+    tool = os.fork()
+    if tool == 0:
+        with contextlib.suppress(BaseException):
+            Probe(str(held), StopRequest()).run(
+                ["scale", f"--cpus={CPUS[0]}", f"--duration={600 * 10**9}"], 600
+            )
+        os._exit(0)
+    try:
+        until(lambda: number.exists() and bool(number.read_text()))
+        pid = int(number.read_text())
+        if not before:
+            go.touch()
+            until(lambda: Path(f"/proc/{pid}/exe").readlink() == native and _used_ticks(pid) > 2)
+    finally:
+        os.kill(tool, signal.SIGKILL)
+        os.waitpid(tool, 0)
+    go.touch()
+    try:
+        until(lambda: not _runs(pid), 5.0)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _used_ticks(pid: int) -> int:
+    """Return the ticks that a process has run in user mode."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
 def _runs(pid: int) -> bool:

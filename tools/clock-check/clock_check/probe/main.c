@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 /* More than any kernel's limit on threads. */
 #define MAX_THREADS (1 << 22)
@@ -21,6 +22,7 @@ struct options {
 	uint64_t calls;
 	uint64_t duration_ns;
 	uint64_t interval_ns;
+	uint64_t parent;
 	int64_t skew_ns;
 	const char *reference;
 };
@@ -32,6 +34,7 @@ static const char usage[] =
 	"  offset\n"
 	"  drift --reference raw|DEVICE --duration NS --interval NS\n"
 	"  selftest\n"
+	"  --parent PID  end when the process PID, which starts this one, has ended\n"
 	"  --skew NS  order, offset: add this to every second thread's clock, to see it seen\n";
 
 static bool parse_count(const char *text, uint64_t most, uint64_t *value)
@@ -77,6 +80,8 @@ static bool parse_option(int name, const char *text, struct options *options)
 		return parse_count(text, INT64_MAX / 4, &options->calls);
 	case 'i':
 		return parse_count(text, INT64_MAX / 4, &options->interval_ns);
+	case 'k':
+		return parse_count(text, INT32_MAX, &options->parent);
 	case 's':
 		return parse_skew(text, &options->skew_ns);
 	case 'r':
@@ -94,6 +99,7 @@ static bool parse_options(int argc, char **argv, struct options *options)
 		{ "path", required_argument, NULL, 'p' },     { "duration", required_argument, NULL, 'd' },
 		{ "calls", required_argument, NULL, 'n' },    { "interval", required_argument, NULL, 'i' },
 		{ "skew", required_argument, NULL, 's' },     { "reference", required_argument, NULL, 'r' },
+		{ "parent", required_argument, NULL, 'k' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int name;
@@ -134,7 +140,7 @@ int main(int argc, char **argv)
 		.reference = "raw",
 	};
 
-	/* Nobody is left to read the results when the tool is killed. */
+	/* The tool alone reads the results: this process must not go on without it. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* A result is to be seen when it is there, not when the buffer is full. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -142,5 +148,8 @@ int main(int argc, char **argv)
 		fputs(usage, stderr);
 		return STATUS_USAGE;
 	}
+	/* The kernel sends no signal for a parent that had ended before the prctl(). */
+	if (options.parent && (uint64_t)getppid() != options.parent)
+		raise(SIGKILL);
 	return run(argv[optind], &options);
 }

@@ -79,7 +79,7 @@ class Probe:
     def _start(self, arguments: Sequence[str], errors: int) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
-                [self._program, *arguments],
+                [self._program, *arguments, f"--parent={os.getpid()}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
