@@ -16,15 +16,15 @@ from tests.ansible.test_scripts import SCRIPTS, load, run
 from tests.fakes.fake_lpar import ANSIBLE, FakeHost
 
 RELEASE = "6.12-patched"
-IMAGE = f"/boot/smt-ab/{RELEASE}/vmlinux"
-ENTRY = f"""### BEGIN smt-ab-{RELEASE} ###
-menuentry 'smt-ab-{RELEASE}' --id 'smt-ab-{RELEASE}' {{
+IMAGE = f"/boot/hotplug-acceleration/{RELEASE}/vmlinux"
+ENTRY = f"""### BEGIN hotplug-acceleration-{RELEASE} ###
+menuentry 'hotplug-acceleration-{RELEASE}' --id 'hotplug-acceleration-{RELEASE}' {{
 	insmod ext2
 	search --no-floppy --fs-uuid --set=root 0f-uuid
-	linux '/smt-ab/{RELEASE}/vmlinux' 'root=UUID=1' 'ro' 'quiet' 'panic=10'
+	linux '/hotplug-acceleration/{RELEASE}/vmlinux' 'root=UUID=1' 'ro' 'quiet' 'panic=10'
 	initrd '/initrd.img'
 }}
-### END smt-ab-{RELEASE} ###
+### END hotplug-acceleration-{RELEASE} ###
 """
 FAMILIES = yaml.safe_load((ANSIBLE / "roles/boot_entry/vars/main.yml").read_text())["boot_entry_families"]
 
@@ -63,7 +63,7 @@ def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeHost) -> None:
     for changed in (True, False):
         assert entry(debian, "once") == (0, {"changed": changed, "present": True, "default": ""})
     assert (debian.root / "boot/grub/custom.cfg").read_text() == f"# theirs\n{ENTRY}"
-    assert json.loads(debian.read("grubenv.json")) == {"next_entry": f"smt-ab-{RELEASE}"}
+    assert json.loads(debian.read("grubenv.json")) == {"next_entry": f"hotplug-acceleration-{RELEASE}"}
     for changed in (True, False):
         assert entry(debian, "remove") == (0, {"changed": changed, "present": False, "default": ""})
     assert (debian.root / "boot/grub/custom.cfg").read_text() == "# theirs\n"
@@ -86,7 +86,7 @@ def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeHost) -> None:
         ),
         (
             lambda host: (host.root / "bin/grub-reboot").write_text("#!/bin/sh\necho no; exit 1\n"),
-            f"grub-reboot smt-ab-{RELEASE} ended with exit code 1: no",
+            f"grub-reboot hotplug-acceleration-{RELEASE} ended with exit code 1: no",
             False,
         ),
         (

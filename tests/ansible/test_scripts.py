@@ -155,7 +155,7 @@ def record(token: str) -> str:
 
 
 def test_of_many_runs_exactly_one_gets_the_host(tmp_path: Path) -> None:
-    lock = tmp_path / "smt-ab/lock.json"
+    lock = tmp_path / "hotplug-acceleration/lock.json"
     runs = [
         subprocess.Popen(
             [sys.executable, SCRIPTS["run_lock"], f"--lock={lock}", "--acquire", record(f"run{number}")],
@@ -174,7 +174,7 @@ def test_of_many_runs_exactly_one_gets_the_host(tmp_path: Path) -> None:
 
 
 def test_only_its_owner_or_a_rollback_gives_a_lock_back(tmp_path: Path) -> None:
-    lock = tmp_path / "smt-ab/lock.json"
+    lock = tmp_path / "hotplug-acceleration/lock.json"
     assert run("run_lock", f"--lock={lock}", "--acquire", record("mine"))[0] == 0
 
     code, answer = run("run_lock", f"--lock={lock}", "--release", "yours")
@@ -361,25 +361,25 @@ def test_a_fallback_is_what_systemd_takes_and_goes_without_a_trace(tmp_path: Pat
     assert run("boot_fallback", *disarm, path=path) == (0, {"changed": False})
     assert not called.exists()
     for variant, condition in (
-        ("patched", "ConditionKernelCommandLine=smt_ab.variant=patched"),
+        ("patched", "ConditionKernelCommandLine=hotplug_acceleration.variant=patched"),
         ("", "ConditionKernelVersion=6.12.9-x"),
     ):
         assert run("boot_fallback", *arm, f"--variant={variant}", path=path) == (0, {"changed": True})
-        text = (units / "smt-ab-fallback.timer").read_text().splitlines()
+        text = (units / "hotplug-acceleration-fallback.timer").read_text().splitlines()
         assert condition in text
         assert "OnBootSec=900" in text
     for target in ("sysinit", "emergency"):
-        link = units / f"{target}.target.wants/smt-ab-fallback.timer"
-        assert link.resolve() == units / "smt-ab-fallback.timer"
-        service = (units / "smt-ab-fallback.service").read_text()
-        assert f"/etc/systemd/system/{target}.target.wants/smt-ab-fallback.timer" in service
-    verify = ["systemd-analyze", "verify", "--man=no", str(units / "smt-ab-fallback.timer")]
+        link = units / f"{target}.target.wants/hotplug-acceleration-fallback.timer"
+        assert link.resolve() == units / "hotplug-acceleration-fallback.timer"
+        service = (units / "hotplug-acceleration-fallback.service").read_text()
+        assert f"/etc/systemd/system/{target}.target.wants/hotplug-acceleration-fallback.timer" in service
+    verify = ["systemd-analyze", "verify", "--man=no", str(units / "hotplug-acceleration-fallback.timer")]
     checked = subprocess.run(verify, capture_output=True, text=True, check=False)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
     assert run("boot_fallback", *disarm, path=path) == (0, {"changed": True})
     assert sorted(units.rglob("*")) == before
-    assert called.read_text().splitlines() == ["stop smt-ab-fallback.timer", "daemon-reload"]
+    assert called.read_text().splitlines() == ["stop hotplug-acceleration-fallback.timer", "daemon-reload"]
 
 
 def test_a_fallback_that_cannot_be_written_is_told(tmp_path: Path) -> None:

@@ -371,7 +371,13 @@ def main() -> int:
     parser.add_argument("--sysroot", default="/", help="directory with boot/")
     options = parser.parse_args()
     wanted = options.loader
-    entry = Entry(f"smt-ab-{options.release}", options.image, options.words, options.cmdline, options.initrd)
+    entry = Entry(
+        f"hotplug-acceleration-{options.release}",
+        options.image,
+        options.words,
+        options.cmdline,
+        options.initrd,
+    )
     try:
         tools = Tools(wanted["packages"])
         directory = Path(options.sysroot) / wanted["directory"].lstrip("/")

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 UNITS = Path("etc/systemd/system")
-TIMER = "smt-ab-fallback.timer"
-SERVICE = "smt-ab-fallback.service"
+TIMER = "hotplug-acceleration-fallback.timer"
+SERVICE = "hotplug-acceleration-fallback.service"
 #: Where it starts: with every boot that gets past the first file systems, and with one that does not.
 TARGETS = ("sysinit.target", "emergency.target")
 
@@ -38,7 +38,7 @@ DefaultDependencies=no
 Type=oneshot
 Environment=SYSTEMCTL_SKIP_AUTO_KEXEC=1
 StandardOutput=journal+console
-ExecStart=/bin/echo smt-ab: nobody has confirmed {release} within {seconds} s, rebooting to the default kernel
+ExecStart=/bin/echo hotplug-acceleration: nobody has confirmed {release} within {seconds} s, rebooting
 ExecStart=/bin/rm -f {links}
 ExecStart=systemctl --no-block reboot
 """
@@ -52,7 +52,7 @@ def links() -> list[Path]:
 def arm(root: Path, release: str, variant: str, seconds: int) -> bool:
     """Write the units; they are read by the next boot. Always a change."""
     condition = (
-        f"ConditionKernelCommandLine=smt_ab.variant={variant}"
+        f"ConditionKernelCommandLine=hotplug_acceleration.variant={variant}"
         if variant
         else f"ConditionKernelVersion={release}"
     )

@@ -30,7 +30,7 @@ from hotplug_host.programs import (
 from hotplug_host.sysfs import CPU_DIR, SMT_ACTIVE, Sysfs
 from hotplug_host.topology import read_control, read_topology
 
-TAG = re.compile(r"(?:^|\s)smt_ab\.variant=(\S+)")
+TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
 OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
 

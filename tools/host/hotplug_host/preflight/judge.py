@@ -36,7 +36,7 @@ class Plan:
     """What is planned, and with what; sizes in bytes."""
 
     purpose: str = AB
-    staging: str = "/var/lib/smt-ab"
+    staging: str = "/var/lib/hotplug-acceleration"
     need_bytes: int = 0
     boot_bytes: int = 0
     """What the files of the kernel's package take in /boot (install)."""
