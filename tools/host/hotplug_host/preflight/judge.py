@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
+from hotplug_host.holder import describe_holder
 from hotplug_host.preflight.facts import Facts
 from hotplug_host.preflight.lpar import SHARED
 from hotplug_host.preflight.workloads import Tasks
@@ -93,7 +94,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if facts.lock is not None:
         yield (
-            f"{facts.lock.get('owner')} has been using this host since {facts.lock.get('started')}",
+            describe_holder(facts.lock),
             f"wait for that run, or if it is gone, {plan.rollback} -e ab_break_lock=true",
         )
     elif facts.variant is None:
