@@ -54,7 +54,7 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
     assert result.code == 0, result.output
     order = ["stock", "patched", "patched", "stock"]
     assert loads(host) == [
-        f"--command-line={DEFAULT_CMDLINE} panic=10 smt_ab.variant={name}" for name in order
+        f"--command-line={DEFAULT_CMDLINE} panic=10 hotplug_acceleration.variant={name}" for name in order
     ]
     files = sorted((host.results / "raw/fake").iterdir())
     assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(order, start=1)]
@@ -63,7 +63,7 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeHost) -> None:
     assert str(host.results / "raw/fake") in result.flat
     assert host.read("sys/devices/system/cpu/smt/control") == "off"
     waiting = [json.loads(line) for line in host.read("waiting.log").splitlines()]
-    assert waiting == [["smt-ab-fallback.timer"] * 2] * 4, "no boot without a way back"
+    assert waiting == [["hotplug-acceleration-fallback.timer"] * 2] * 4, "no boot without a way back"
     assert_back(host)
 
 
@@ -185,7 +185,7 @@ def test_every_problem_of_a_host_is_named_with_its_next_step(host: FakeHost) -> 
 
 
 def test_a_host_on_a_trial_kernel_is_refused_and_rollback_named(host: FakeHost) -> None:
-    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched\n")
 
     result = host.play("ab.yml")
 
@@ -195,7 +195,7 @@ def test_a_host_on_a_trial_kernel_is_refused_and_rollback_named(host: FakeHost) 
 
 
 def test_a_host_that_another_run_holds_is_left_alone(host: FakeHost) -> None:
-    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
     result = host.play("ab.yml")
 
@@ -203,7 +203,7 @@ def test_a_host_that_another_run_holds_is_left_alone(host: FakeHost) -> None:
         result, "root@desk has been using this host since 2026-11-20T08:00:00Z", "ab_break_lock=true"
     )
     assert not host.commands()
-    assert json.loads(host.read("var/lib/smt-ab/lock.json")) == OWNER
+    assert json.loads(host.read("var/lib/hotplug-acceleration/lock.json")) == OWNER
 
 
 @pytest.mark.parametrize(
@@ -267,11 +267,11 @@ def test_a_host_that_cannot_be_restored_is_shouted_about_and_rollback_brings_it_
         "rollback.yml --limit fake -e ab_break_lock=true",
         "smt=off left CPUs 3,5 online",
     )
-    assert host.read("proc/cmdline").endswith("smt_ab.variant=stock")
+    assert host.read("proc/cmdline").endswith("hotplug_acceleration.variant=stock")
     (host.root / "fault").unlink()
 
     assert_fails(host.play("rollback.yml"), "make sure that this run is gone, then add -e ab_break_lock=true")
-    assert host.read("proc/cmdline").endswith("smt_ab.variant=stock")
+    assert host.read("proc/cmdline").endswith("hotplug_acceleration.variant=stock")
 
     result = host.play("rollback.yml", ab_break_lock=True)
     assert result.code == 0, result.output
@@ -285,10 +285,13 @@ def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: Fake
     (results / "01-stock.jsonl").write_text("fetched")
     record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
     record |= {"smt_level": "on", "online": "0-15"}
-    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER | {"results": str(results), "default": record}))
-    host.write("var/lib/smt-ab/stage/timing/01-stock.jsonl", "older")
-    host.write("var/lib/smt-ab/stage/timing/02-patched.jsonl", "measured")
-    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+    host.write(
+        "var/lib/hotplug-acceleration/lock.json",
+        json.dumps(OWNER | {"results": str(results), "default": record}),
+    )
+    host.write("var/lib/hotplug-acceleration/stage/timing/01-stock.jsonl", "older")
+    host.write("var/lib/hotplug-acceleration/stage/timing/02-patched.jsonl", "measured")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched\n")
 
     result = host.play("rollback.yml", ab_break_lock=True)
 
@@ -301,7 +304,7 @@ def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: Fake
 
 
 def test_rollback_needs_no_lock_to_bring_a_host_back(host: FakeHost) -> None:
-    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched\n")
 
     result = host.play("rollback.yml")
 
@@ -312,7 +315,7 @@ def test_rollback_needs_no_lock_to_bring_a_host_back(host: FakeHost) -> None:
 def test_a_host_whose_clocksource_was_switched_is_refused(host: FakeHost) -> None:
     boot_id = host.read("proc/sys/kernel/random/boot_id")
     found = {"before": "tsc", "applied": "hpet", "boot_id": boot_id, "owner": "root@desk"}
-    host.write("var/lib/smt-ab/clocksource.json", json.dumps(found))
+    host.write("var/lib/hotplug-acceleration/clocksource.json", json.dumps(found))
 
     assert_fails(
         host.play("ab.yml"),
@@ -323,7 +326,7 @@ def test_a_host_whose_clocksource_was_switched_is_refused(host: FakeHost) -> Non
 
 
 def test_rollback_in_check_mode_changes_nothing(host: FakeHost) -> None:
-    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} smt_ab.variant=patched\n")
+    host.write("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched\n")
 
     result = host.play("rollback.yml", "--check")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.ansible.test_build import calls, lpar_lab
-from tests.ansible.test_scripts import load
 from tests.fakes.fake_lpar import ANSIBLE, BIN, FAKES, FakeHost
 
 SCRIPT = ANSIBLE / "bisect.sh"
@@ -217,21 +216,6 @@ def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: 
         assert "error: " in said.splitlines()[-1]
         assert words in said.splitlines()[-1]
     assert not (tmp_path / "walk/walk").exists()
-
-
-@pytest.mark.parametrize(
-    ("against_old", "against_new", "verdict"),
-    [
-        ("no difference shown", "slower", "old"),
-        ("faster", "no difference shown", "new"),
-        ("slower", "too few samples", "new"),
-        ("faster", "slower", "skip"),
-        ("no difference shown", "no difference shown", "skip"),
-        ("not measured", "not measured", "skip"),
-    ],
-)
-def test_a_step_is_like_one_end_or_skipped(against_old: str, against_new: str, verdict: str) -> None:
-    assert load("judge_step").judge(against_old, against_new) == verdict
 
 
 def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeHost) -> None:

@@ -81,7 +81,7 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeHost) -> No
     assert packed[2] == "--format=rpm"
     assert not Path(packed[3].partition("=")[2]).parent.exists(), "nothing stays on the build host"
     assert {path.name for path in folder.iterdir()} == {
-        *("artifact.json", "config", "vmlinux", f"linux-smt-ab-{RELEASE}.pkg")
+        *("artifact.json", "config", "vmlinux", f"linux-hotplug-acceleration-{RELEASE}.pkg")
     }
     assert f"deploy it with -e deploy_artifact={folder}/artifact.json" in result.flat
 

@@ -23,7 +23,7 @@ from tests.fakes.fake_lpar import FAKES, MACHINE, FakeHost, PlayResult
 pytestmark = pytest.mark.timeout(300)
 
 CLOCKSOURCE = "sys/devices/system/clocksource/clocksource0"
-RECORD = "var/lib/smt-ab/clocksource.json"
+RECORD = "var/lib/hotplug-acceleration/clocksource.json"
 INVARIANT = "tsc constant_tsc nonstop_tsc"
 
 
@@ -286,7 +286,7 @@ def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeHost) -
 def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) -> None:
     applied(server, "hpet", before="tsc")
     lock = OWNER | {"default": {}}
-    server.write("var/lib/smt-ab/lock.json", json.dumps(lock))
+    server.write("var/lib/hotplug-acceleration/lock.json", json.dumps(lock))
 
     again_held = server.play("clocks.yml", clocks_restore=True)
     assert_fails(
@@ -338,7 +338,7 @@ def test_a_measurement_that_fails_is_told_in_its_own_words(server: FakeHost) -> 
 
 
 def test_a_host_that_another_run_holds_is_left_alone(server: FakeHost) -> None:
-    server.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    server.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
     assert_fails(server.play("clocks.yml"), "root@desk has been using this host since 2026-11-20T08:00:00Z")
     assert not (server.results / "raw").exists()

@@ -17,15 +17,15 @@ from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeHost, Pl
 pytestmark = pytest.mark.timeout(600)
 
 RELEASE = "6.12-patched"
-FOLDER = f"boot/smt-ab/{RELEASE}"
+FOLDER = f"boot/hotplug-acceleration/{RELEASE}"
 DISTRIBUTIONS = {
     "debian": ('ID=ubuntu\nID_LIKE="debian"\n', "grub", "deb"),
     "redhat": ('ID="rhel"\nID_LIKE="fedora"\nVERSION_ID="10.0"\n', "grub2", "rpm"),
     "suse": ('ID="sles"\nID_LIKE="suse"\nVERSION_ID="15.6"\n', "grub2", "rpm"),
 }
 #: What each family's host is told to, in order, when a kernel is booted one time and then rolled back.
-INSTALLED = f"/var/lib/smt-ab/stage/patched/linux-smt-ab-{RELEASE}.pkg"
-ENTRY, IMAGE = f"smt-ab-{RELEASE}", f"/{FOLDER}/vmlinux"
+INSTALLED = f"/var/lib/hotplug-acceleration/stage/patched/linux-hotplug-acceleration-{RELEASE}.pkg"
+ENTRY, IMAGE = f"hotplug-acceleration-{RELEASE}", f"/{FOLDER}/vmlinux"
 CHANGES = {
     "debian": [
         f"dpkg --install {INSTALLED}",
@@ -37,7 +37,8 @@ CHANGES = {
     ],
     "redhat": [
         f"rpm --install --oldpackage {INSTALLED}",
-        f"grubby --add-kernel={IMAGE} --title={ENTRY} --copy-default --args=panic=10 smt_ab.variant=patched",
+        f"grubby --add-kernel={IMAGE} --title={ENTRY} --copy-default"
+        " --args=panic=10 hotplug_acceleration.variant=patched",
         f"grub2-reboot machine-{RELEASE}",
         "systemctl --no-block reboot",
         "grub2-editenv - unset next_entry",
@@ -66,7 +67,7 @@ def changes(host: FakeHost) -> list[str]:
     """The commands that changed the host's packages, boot loader or kernel, without the root of the fake."""
     lines = [" ".join(command).replace(str(host.root), "") for command in host.commands()]
     asked = [line for line in lines if line.split()[1].startswith(ASKING) or line.split()[-1] == "list"]
-    own = ("smt-ab-timing", "smt-ab-fallback", "daemon-reload")
+    own = ("hotplug-acceleration-timing", "hotplug-acceleration-fallback", "daemon-reload")
     return [line for line in lines if line not in asked and not any(word in line for word in own)]
 
 
@@ -87,10 +88,12 @@ def test_a_kernel_is_left_running_until_it_is_rolled_back(host: FakeHost) -> Non
 
     assert result.code == 0, result.output
     assert f"fake runs {RELEASE}, proven by its boot_id" in result.flat
-    assert loads(host) == [f"--command-line={DEFAULT_CMDLINE} panic=10 nosmt=no smt_ab.variant=patched"]
+    assert loads(host) == [
+        f"--command-line={DEFAULT_CMDLINE} panic=10 nosmt=no hotplug_acceleration.variant=patched"
+    ]
     assert host.read("sys/devices/system/cpu/online") == "0,8"
     assert [path.name for path in host.staging.iterdir()] == ["deployed.json"]
-    record = json.loads(host.read("var/lib/smt-ab/deployed.json"))
+    record = json.loads(host.read("var/lib/hotplug-acceleration/deployed.json"))
     assert (record["release"], record["boot"], record["package"]) == (RELEASE, "kexec", {})
     assert record["default"]["release"] == DEFAULT_RELEASE
 
@@ -125,7 +128,7 @@ def test_a_kernel_is_left_running_until_it_is_rolled_back(host: FakeHost) -> Non
     result = deploy(host, host.packed("other"))
 
     assert result.code == 0, result.output
-    assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10 smt_ab.variant=other"
+    assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10 hotplug_acceleration.variant=other"
 
     result = host.play("rollback.yml")
 
@@ -171,10 +174,10 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeHost, family
     result = deploy(host, artifact, boot="once")
 
     assert result.code == 0, result.output
-    assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10 smt_ab.variant=patched"
+    assert host.read("proc/cmdline") == f"{DEFAULT_CMDLINE} panic=10 hotplug_acceleration.variant=patched"
     assert host.read("proc/sys/kernel/osrelease") == RELEASE
     assert json.loads(host.read("grubenv.json")) == {"next_entry": ""}
-    record = json.loads(host.read("var/lib/smt-ab/deployed.json"))
+    record = json.loads(host.read("var/lib/hotplug-acceleration/deployed.json"))
     assert (record["boot"], record["package"]["format"]) == ("once", kind)
 
     if family == "debian":
@@ -255,7 +258,8 @@ def test_a_package_that_does_not_fit_leaves_nothing(host: FakeHost) -> None:
     host.write("fault", "boot-full")
     assert_fails(
         deploy(host, artifact, boot="once"),
-        f"linux-smt-ab-{RELEASE}.pkg, which takes 41 MiB in /boot, cannot be installed: error processing",
+        f"linux-hotplug-acceleration-{RELEASE}.pkg, which takes 41 MiB in /boot, cannot be installed:"
+        " error processing",
         "failed to write (No space left on device); see to it",
         f"The host is back on {DEFAULT_RELEASE}",
     )
@@ -283,7 +287,7 @@ def test_another_kernel_than_was_built_is_refused_before_and_on_the_host(host: F
 
     host.distribution(*DISTRIBUTIONS["suse"][:2])
     artifact = host.packed("patched", "rpm")
-    (artifact.parent / f"linux-smt-ab-{RELEASE}.pkg").write_bytes(b"tampered")
+    (artifact.parent / f"linux-hotplug-acceleration-{RELEASE}.pkg").write_bytes(b"tampered")
 
     assert_fails(deploy(host, artifact, boot="once"), ".pkg has SHA-256", "build it again")
     assert [line for line in changes(host) if not line.startswith("systemctl stop")] == []
@@ -301,14 +305,14 @@ def test_what_is_refused(host: FakeHost) -> None:
         f"{RELEASE} has no watchdog driver",
     )
     assert_fails(
-        deploy(host, Path("patched.json"), deploy_name="a b", deploy_append="smt_ab.variant=x"),
+        deploy(host, Path("patched.json"), deploy_name="a b", deploy_append="hotplug_acceleration.variant=x"),
         "deploy_artifact is 'patched.json'; give the absolute path",
         "deploy_name is 'a b'",
-        "leave out smt_ab.*",
+        "leave out hotplug_acceleration.*",
     )
     host.distribution("ID=gentoo\n", "grub")
     artifact = host.packed("patched")
     assert_fails(deploy(host, artifact, boot="once"), "'gentoo' is none of debian, redhat, suse")
-    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
     assert_fails(deploy(host, artifact), "root@desk has been using this host since")
     assert not changes(host)

@@ -164,7 +164,7 @@ def test_what_a_timing_refuses(host: FakeHost) -> None:
         "ab_label is 'a/b'",
         "ab_iterations is 0; ask for at least 1",
     )
-    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
     assert_fails(time(host), "root@desk has been using this host since")
     assert not host.commands()
 
@@ -225,7 +225,7 @@ def test_what_is_no_level_is_refused(host: FakeHost, switching: Kernel, level: o
 
 
 def test_a_switch_respects_who_holds_the_host(host: FakeHost, switching: Kernel) -> None:
-    host.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
     assert_fails(
         host.play("apply-now.yml", smt_switch_level="off"), "root@desk has been using this host since"

@@ -152,7 +152,7 @@ def test_a_host_that_is_down_is_recorded_and_the_others_are_measured(lpar: FakeH
 
 
 def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost) -> None:
-    lpar.write("var/lib/smt-ab/lock.json", json.dumps(OWNER))
+    lpar.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
     result = lpar.play("regress.yml", regress_verdict_fails=False)
 
@@ -161,7 +161,7 @@ def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost
     assert "root@desk has been using this host since 2026-11-20T08:00:00Z" in reasons(lpar)["stock"]
     assert set(reasons(lpar)) == set(MATRIX)
     assert not lpar.commands()
-    assert json.loads(lpar.read("var/lib/smt-ab/lock.json")) == OWNER
+    assert json.loads(lpar.read("var/lib/hotplug-acceleration/lock.json")) == OWNER
 
 
 def test_a_boot_that_fails_is_that_variants_and_what_came_after_it(lpar: FakeHost) -> None:

@@ -68,7 +68,7 @@ class FakeHost:
 
     @property
     def staging(self) -> Path:
-        return self.root / "var/lib/smt-ab"
+        return self.root / "var/lib/hotplug-acceleration"
 
     @property
     def results(self) -> Path:
@@ -105,11 +105,11 @@ class FakeHost:
         image = folder / "vmlinux"
         shutil.copy(description["image"], image)
         (folder / "config").write_text("CONFIG_SMP=y\n")
-        name = f"linux-smt-ab-{description['release']}"
+        name = f"linux-hotplug-acceleration-{description['release']}"
         package = folder / f"{name}.pkg"
         with tarfile.open(package, "w:gz") as archive:
             for path in (image, folder / "config"):
-                archive.add(path, f"boot/smt-ab/{description['release']}/{path.name}")
+                archive.add(path, f"boot/hotplug-acceleration/{description['release']}/{path.name}")
         description |= {
             "variant": variant,
             "image": image.name,

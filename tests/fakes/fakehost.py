@@ -68,7 +68,7 @@ class FakeHost:
                 node.mkdir(parents=True)
                 (node / "ibm,ppc-interrupt-server#s").write_bytes(b"\0\0\0\1" * threads)
         host.put("proc/cpuinfo", PSERIES_CPUINFO if machine == "ppc64le" else X86_CPUINFO)
-        host.put("proc/cmdline", "root=/dev/vda smt_ab.variant=stock")
+        host.put("proc/cmdline", "root=/dev/vda hotplug_acceleration.variant=stock")
         for name, text in (
             ("hostname", "lpar1"),
             ("osrelease", release),

@@ -19,7 +19,7 @@ def test_golden_cpuinfo(golden: Path) -> None:
 def test_host_is_described_from_its_own_files(host: FakeHost) -> None:
     info = read_host(FakeSysfs(host), "kexec", emulated=False)
     assert (info.hostname, info.machine, info.kernel_release) == ("lpar1", "ppc64le", RELEASE)
-    assert info.cmdline.endswith("smt_ab.variant=stock")
+    assert info.cmdline.endswith("hotplug_acceleration.variant=stock")
     assert info.boot_id.startswith("11111111-")
     assert info.boot_method == "kexec"
     assert info.emulated

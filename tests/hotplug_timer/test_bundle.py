@@ -92,6 +92,14 @@ def test_the_script_runs_from_standard_input(tmp_path: Path, host: FakeHost, pyt
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert json.loads(done.stdout)["facts"]["release"] == host.get("proc/sys/kernel/osrelease")
+    step = subprocess.run(
+        [interpreter, "-", "smt-state", "--level=on", "--exactly=0-7", f"--sysroot={host.root}"],
+        input=bundle.build_script(),
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin"},
+        check=False,
+    )
+    assert (step.returncode, json.loads(step.stdout)) == (0, {"changed": False, "online": "0-7"})
     assert sorted(host.root.rglob("*")) == before
 
 

@@ -19,8 +19,10 @@ GUEST = "booted"
 #: What the guest runs, boots by default, and has in /boot. The log of an installed package is none of it.
 ASK = (
     f"{RUNS}; grub-editenv list;"
-    " find /boot -type f -printf '%p:%s\\n' | sort; find /var/lib/smt-ab -type f 2>/dev/null | sort;"
-    " dpkg-query --show --showformat='${Package}:${db:Status-Status}\\n' 'linux-smt-ab*' 2>/dev/null"
+    " find /boot -type f -printf '%p:%s\\n' | sort;"
+    " find /var/lib/hotplug-acceleration -type f 2>/dev/null | sort;"
+    " dpkg-query --show --showformat='${Package}:${db:Status-Status}\\n'"
+    " 'linux-hotplug-acceleration*' 2>/dev/null"
     " | grep -v :not-installed; true"
 )
 #: What leaves 2 MiB of /boot, too little for any kernel.
@@ -95,8 +97,8 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(deployment: Deployment
     assert [release, online] == [deployment.release, before[1]]
     assert f"/boot/grub/custom.cfg:{len(deployment.ssh('cat /boot/grub/custom.cfg'))}" in there
     (image, *others) = words(deployment)
-    assert image == f"BOOT_IMAGE=/smt-ab/{release}/vmlinux"
-    assert "smt_ab.variant=patched" in others
+    assert image == f"BOOT_IMAGE=/hotplug-acceleration/{release}/vmlinux"
+    assert "hotplug_acceleration.variant=patched" in others
 
     reboot(deployment)
     (_, release, *_) = deployment.looks()
@@ -124,7 +126,7 @@ def test_the_default_survives_reboots_until_it_is_rolled_back(deployment: Deploy
     reboot(deployment)
     (_, release, _, *there) = deployment.looks()
     assert release == deployment.release
-    assert f"saved_entry=smt-ab-{deployment.release}" in there
+    assert f"saved_entry=hotplug-acceleration-{deployment.release}" in there
 
     deployment.roll_back()
     (_, *left) = deployment.looks()

@@ -18,7 +18,7 @@ SHAPE = ("--cores", "2", "--threads", "1")
 # On a busy machine the guest's kernel would leave TSC some time while the test runs.
 STEADY = ("--append", "tsc=reliable")
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
-ASK = f"cat {CLOCKSOURCE}/*_clocksource; ls /var/lib/smt-ab; ls -d /tmp/clock-audit.*"
+ASK = f"cat {CLOCKSOURCE}/*_clocksource; ls /var/lib/hotplug-acceleration; ls -d /tmp/clock-audit.*"
 RECORD = "clocksource.json"
 
 

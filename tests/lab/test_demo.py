@@ -95,7 +95,7 @@ def test_every_block_ran_the_kernel_it_says_on_a_boot_of_its_own(demo: Demo) -> 
     assert len({run.host.boot_id for run in runs}) == len(BLOCKS)
     for run in runs:
         assert f"-{run.label}-" in run.host.kernel_release
-        assert f"smt_ab.variant={run.label}" in run.host.cmdline.split()
+        assert f"hotplug_acceleration.variant={run.label}" in run.host.cmdline.split()
         assert (run.host.boot_method, run.outcome, run.smt_restored) == ("kexec", "complete", True)
 
 

@@ -14,7 +14,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 
 GUEST = "deployed"
 #: What the guest runs, and what a deployment may have left there.
-ASK = f"{RUNS}; find /var/lib/smt-ab /boot/smt-ab -type f 2>/dev/null | sort; true"
+ASK = (
+    f"{RUNS}; find /var/lib/hotplug-acceleration /boot/hotplug-acceleration -type f 2>/dev/null | sort; true"
+)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,7 @@ def test_a_kernel_is_left_there_once_by_one_and_rolled_back(deployment: Deployme
     (deployed, release, online, *files) = deployment.looks()
     assert deployed != boot_id
     assert [release, online] == [deployment.release, before[1]]
-    assert files == ["/var/lib/smt-ab/deployed.json"]
+    assert files == ["/var/lib/hotplug-acceleration/deployed.json"]
 
     code, said = deployment.play()
     assert code == 0, said

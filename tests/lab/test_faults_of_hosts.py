@@ -28,8 +28,9 @@ PATIENCE_S = 900.0
 ASK = (
     "uname -r; cd /sys; cat devices/system/cpu/online devices/system/cpu/smt/control kernel/rcu_expedited"
     " kernel/rcu_normal kernel/kexec_loaded kernel/tracing/current_tracer; ls kernel/tracing/instances;"
-    " find /var/lib/smt-ab /boot/smt-ab /etc/systemd/system -name '*smt-ab*'"
-    " -o -path '*/smt-ab/*' 2>/dev/null | sort; true"
+    " find /var/lib/hotplug-acceleration /boot/hotplug-acceleration /etc/systemd/system"
+    " -name '*hotplug-acceleration*'"
+    " -o -path '*/hotplug-acceleration/*' 2>/dev/null | sort; true"
 )
 #: Cuts every connection when the first CPU goes offline; a service, as it has to outlive its own.
 CUT = (
@@ -140,7 +141,7 @@ def test_a_kernel_without_a_network_gives_the_host_back_by_itself(host: Host) ->
 
     assert f"did not come back within {host.boot_timeout} s" in said
     assert f"The host is back on {before[0]} with SMT as it was" in said
-    assert f"smt-ab: nobody has confirmed {host.deployed()}" in host.console()
+    assert f"hotplug-acceleration: nobody has confirmed {host.deployed()}" in host.console()
     assert host.looks() == before
 
 

@@ -22,7 +22,8 @@ def guest(lab: Lab) -> str:
 
 def online(lab: Lab) -> str:
     asked = (
-        "cat /sys/devices/system/cpu/online /sys/kernel/rcu_expedited; ls /var/lib/smt-ab 2>/dev/null || true"
+        "cat /sys/devices/system/cpu/online /sys/kernel/rcu_expedited;"
+        " ls /var/lib/hotplug-acceleration 2>/dev/null || true"
     )
     return " ".join(lab.must("ssh", GUEST, "--", asked, timeout=300).split())
 

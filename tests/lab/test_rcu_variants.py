@@ -62,8 +62,13 @@ def test_every_wait_is_expedited_in_the_row_that_says_so_and_none_in_the_other(
 
 def test_the_guest_is_as_it_was(rows: list[dict[str, Any]], lab: Lab) -> None:
     assert rows
-    asked = "cat /sys/kernel/rcu_expedited /sys/devices/system/cpu/online /proc/cmdline; ls /var/lib/smt-ab"
+    asked = (
+        "cat /sys/kernel/rcu_expedited /sys/devices/system/cpu/online /proc/cmdline;"
+        " ls /var/lib/hotplug-acceleration"
+    )
     setting, online, *rest = lab.run("ssh", GUEST, "--", asked, timeout=120).stdout.split()
     assert (setting, online) == ("0", "0-3")
-    assert not [word for word in rest if word.startswith("smt_ab.") or word in ("stage", "lock.json")]
+    assert not [
+        word for word in rest if word.startswith("hotplug_acceleration.") or word in ("stage", "lock.json")
+    ]
     lab.must("down", GUEST)

@@ -17,8 +17,8 @@ from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import cli, package
 
 RELEASE = "6.12.9-Patched-0123abcd"
-FOLDER = f"boot/smt-ab/{RELEASE}"
-NAME = "linux-smt-ab-6.12.9-patched-0123abcd"
+FOLDER = f"boot/hotplug-acceleration/{RELEASE}"
+NAME = "linux-hotplug-acceleration-6.12.9-patched-0123abcd"
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_an_rpm_is_one_that_rpm_reads_and_runs_nothing(kernel: Artifact, tmp_pat
         f"{NAME} 6.12.9 20261120080000 ppc64le"
     ]
     assert set(query("--list")) == {
-        "/boot/smt-ab",
+        "/boot/hotplug-acceleration",
         *(f"/{FOLDER}{name}" for name in ("", "/artifact.json", "/config", "/vmlinux")),
     }
     assert query("--scripts") == query("--triggers") == []

@@ -25,7 +25,7 @@ def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host
             "kernel_release": f"6.12.117-{label}-1a2b3c4d",
             "kernel_version": "#1 SMP",
             "boot_id": f"boot-{run_id}",
-            "cmdline": f"smt_ab.variant={label}",
+            "cmdline": f"hotplug_acceleration.variant={label}",
             "boot_method": "kexec",
             "emulated": True,
             "cpu_model": "POWER10",

@@ -16,11 +16,11 @@ from jsonschema import Draft202012Validator
 
 from hotplug_common.schemacheck import SCHEMAS
 from hotplug_host.clocks import kernellog
-from hotplug_host.clocks.clocksource import Clocksources
 from hotplug_host.clocks.facts import Facts, boot_words, tsc_flags
 from hotplug_host.clocks.kernellog import ClockLog, Message, parse
 from hotplug_host.clocks.measured import Measured
 from hotplug_host.clocks.recommend import recommend
+from hotplug_host.clocksource import Clocksources
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode
 from hotplug_host.hostinfo import HostInfo

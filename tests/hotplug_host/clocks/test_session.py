@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hotplug_host.clocks import clocksource
+from hotplug_host import clocksource
 from hotplug_host.clocks.cpus import usable_cpus
 from hotplug_host.clocks.held import Held, holding
 from hotplug_host.clocks.probe import Probe

@@ -71,7 +71,7 @@ def task(host: FakeHost, pid: int, name: str, cpus: str, *, kernel: bool = False
 
 
 def look(host: FakeHost, *files: str) -> Facts:
-    return read_facts(FakeSysfs(host), host.root / "var/lib/smt-ab", files)
+    return read_facts(FakeSysfs(host), host.root / "var/lib/hotplug-acceleration", files)
 
 
 def said(facts: Facts, **plan: object) -> tuple[str, str]:
@@ -117,17 +117,22 @@ def test_a_tree_without_anything_is_judged_and_not_a_traceback(tmp_path: Path) -
         ),
         ("sys/devices/system/cpu/smt/control", "forceoff", PURPOSES, "its state is 'forceoff'"),
         ("sys/devices/system/cpu/smt/control", "notsupported", SWITCHING, "its state is 'notsupported'"),
-        ("proc/cmdline", "root=/dev/vda smt_ab.variant=a-1 quiet", PURPOSES, "that tried variant 'a-1'"),
+        (
+            "proc/cmdline",
+            "root=/dev/vda hotplug_acceleration.variant=a-1 quiet",
+            PURPOSES,
+            "that tried variant 'a-1'",
+        ),
         ("sys/kernel/rcu_expedited", "1", ("switch",), "somebody else holds it; write 0 to"),
         ("sys/kernel/rcu_normal", "1", ("switch",), "rcu_normal forbids"),
         (
-            "var/lib/smt-ab/lock.json",
+            "var/lib/hotplug-acceleration/lock.json",
             '{"owner": "a@desk", "started": "noon"}',
             PURPOSES,
             "a@desk has been using",
         ),
         (
-            "var/lib/smt-ab/lock.json",
+            "var/lib/hotplug-acceleration/lock.json",
             "{",
             PURPOSES,
             "unknown has been using this host since unknown; wait for",
@@ -178,20 +183,20 @@ def test_a_clocksource_that_was_switched_stops_what_boots_kernels(host: FakeHost
 
     kept = {"before": "tsc", "applied": "hpet", "boot_id": "this-boot"}
     for boot, purposes in (("this-boot", BOOTING), ("an-earlier-one", ())):
-        host.put("var/lib/smt-ab/clocksource.json", json.dumps({**kept, "boot_id": boot}))
+        host.put("var/lib/hotplug-acceleration/clocksource.json", json.dumps({**kept, "boot_id": boot}))
         facts = look(host)
         for purpose in PURPOSES:
             reasons = said(facts, purpose=purpose)[1]
             assert ("from tsc to hpet, which no boot keeps" in reasons) == (purpose in purposes)
 
-    host.put("var/lib/smt-ab/clocksource.json", "{")
+    host.put("var/lib/hotplug-acceleration/clocksource.json", "{")
     assert look(host).clocksource.record == dict.fromkeys(kept, "unknown")
 
 
 def test_a_kernel_that_was_deployed_is_there_on_purpose(host: FakeHost) -> None:
-    host.put("proc/cmdline", "root=/dev/vda smt_ab.variant=patched")
+    host.put("proc/cmdline", "root=/dev/vda hotplug_acceleration.variant=patched")
     record = {"release": RELEASE, "variant": "patched", "boot": "kexec"}
-    host.put("var/lib/smt-ab/deployed.json", json.dumps(record))
+    host.put("var/lib/hotplug-acceleration/deployed.json", json.dumps(record))
     facts = look(host)
     assert (facts.deployment, facts.deployed) == (record, True)
     for purpose in PURPOSES:
@@ -201,7 +206,7 @@ def test_a_kernel_that_was_deployed_is_there_on_purpose(host: FakeHost) -> None:
 
     for changed in ({**record, "release": "6.12-other"}, {**record, "variant": "stock"}, "{"):
         text = changed if isinstance(changed, str) else json.dumps(changed)
-        host.put("var/lib/smt-ab/deployed.json", text)
+        host.put("var/lib/hotplug-acceleration/deployed.json", text)
         for purpose in PURPOSES:
             assert "left over from a run that tried variant 'patched'" in said(look(host), purpose=purpose)[1]
 
@@ -426,9 +431,9 @@ def test_an_old_ppc64_cpu_on_a_kernel_that_can_do_better_is_named(host: FakeHost
     ("cmdline", "variant"),
     [
         ("root=/dev/vda", None),
-        ("root=/dev/vda smt_ab.variant=a-1 quiet", "a-1"),
-        ("smt_ab.variant=b", "b"),
-        ("not_smt_ab.variant=b", None),
+        ("root=/dev/vda hotplug_acceleration.variant=a-1 quiet", "a-1"),
+        ("hotplug_acceleration.variant=b", "b"),
+        ("not_hotplug_acceleration.variant=b", None),
     ],
 )
 def test_the_tag_of_a_trial_kernel(host: FakeHost, cmdline: str, variant: str | None) -> None:

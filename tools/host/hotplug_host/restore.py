@@ -69,13 +69,22 @@ def _put_back(fs: Sysfs, saved: SavedState) -> None:
         except OSError as error:
             failure = error
     known = _known(fs, saved)
-    before, online = saved.online & known, read_online(fs) & known
     # What smt/control cannot express: CPUs and cores that were taken offline one by one.
-    for value, cpus in (("1", before - online), ("0", online - before)):
+    failure = failure or bring_cpus(fs, saved.online & known, read_online(fs) & known)
+    if failure is not None:
+        raise failure
+
+
+def bring_cpus(fs: Sysfs, wanted: frozenset[int], online: frozenset[int]) -> OSError | None:
+    """Bring single CPUs online or offline so that WANTED are online where ONLINE are.
+
+    Returns the first refusal. A CPU that refuses does not keep the others from being brought there.
+    """
+    failure: OSError | None = None
+    for value, cpus in (("1", wanted - online), ("0", online - wanted)):
         for cpu in sorted(cpus):
             try:
                 fs.write(cpu_file(cpu), value)
             except OSError as error:
                 failure = failure or error
-    if failure is not None:
-        raise failure
+    return failure

@@ -7,6 +7,8 @@ import zlib
 
 from hotplug_common import bundle
 
+#: The parts of the host package that the commands need.
+FOLDERS = ("timing", "preflight")
 #: What is fed to a host's python3 where nothing is to be written. Old ones understand it, so as to be named.
 SCRIPT = """\
 # hotplug-timer, for python3's standard input: the archive is unpacked into memory and started from there.
@@ -27,13 +29,14 @@ os.execv(sys.executable, [sys.executable, "/proc/self/fd/%d" % number] + sys.arg
 
 def build_bundle() -> bytes:
     """Return the zipapp of `run`, `smt` and `preflight`."""
-    return bundle.pack(bundle.host_files("hotplug_host.timing.command", "timing", "preflight"))
+    return bundle.pack(bundle.host_files("hotplug_host.timing.command", *FOLDERS))
 
 
 def build_script() -> bytes:
-    """Return the zipapp as a script that python3 reads from its standard input.
+    """Return the zipapp, with the steps of playbooks, as a script that python3 reads from its standard input.
 
     One command line of ssh has to hold it, of which Linux allows 128 KiB.
     """
-    archive = base64.b64encode(zlib.compress(build_bundle(), 9))
+    files = bundle.host_files("hotplug_host.agent.command", "agent", *FOLDERS)
+    archive = base64.b64encode(zlib.compress(bundle.pack(files), 9))
     return SCRIPT.encode().replace(b"@ARCHIVE@", archive)

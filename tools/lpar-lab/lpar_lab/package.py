@@ -1,7 +1,8 @@
 """A built kernel as a folder that travels: image, configuration, a package, their digests, and artifact.json.
 
-The package puts everything below /boot/smt-ab/RELEASE, where no boot loader's generator looks for kernels,
-and runs no script: installing it makes no boot entry and moves no default. The playbook deploy.yml does that.
+The package puts everything below /boot/hotplug-acceleration/RELEASE, where no boot loader's generator looks
+for kernels, and runs no script: installing it makes no boot entry and moves no default. The playbook
+deploy.yml does that.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.needs import Need
 from hotplug_host.errors import ExitCode, ToolError
 
-BOOT = "boot/smt-ab"
+BOOT = "boot/hotplug-acceleration"
 """Where a package puts kernels, below the root."""
-NAME = "linux-smt-ab"
+NAME = "linux-hotplug-acceleration"
 SUMMARY = "Linux kernel under test"
 SUMS = "SHA256SUMS"
 MAINTAINER = "lpar-lab <lpar-lab@localhost>"
@@ -39,7 +40,7 @@ class Package:
     format: str
     """A key of FORMATS."""
     name: str
-    """What the package manager knows it by; of a tarball, the folder below /boot/smt-ab that goes with it."""
+    """The package manager's name of it. Of a tarball, the folder below /boot/hotplug-acceleration."""
     file: str
     sha256: str
     arch: str

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hotplug_host import __version__
+from hotplug_host import __version__, clocksource
 from hotplug_host.arguments import add_host_arguments, add_sysroot
-from hotplug_host.clocks import audit, clocksource, cpufreq, early, measure, probe
+from hotplug_host.clocks import audit, cpufreq, early, measure, probe
 from hotplug_host.clocks.audit import Audit
 from hotplug_host.clocks.cpus import default_threads, usable_cpus
 from hotplug_host.clocks.facts import read_facts

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from hotplug_host.clocks import kernellog
-from hotplug_host.clocks.clocksource import Clocksources, read_clocksources
 from hotplug_host.clocks.kernellog import TSC, ClockLog
+from hotplug_host.clocksource import Clocksources, read_clocksources
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.hostinfo import HYPERVISOR_COMPATIBLE, HostInfo, read_host
 from hotplug_host.sysfs import Sysfs

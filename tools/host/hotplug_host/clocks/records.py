@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from hotplug_host import __version__
 from hotplug_host.clock import now
-from hotplug_host.clocks.clocksource import Clocksources
+from hotplug_host.clocksource import Clocksources
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.hostinfo import read_host, read_rcu
 from hotplug_host.sysfs import Sysfs

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from hotplug_host import clocksource
 from hotplug_host.clock import now
-from hotplug_host.clocks import clocksource, records, table
-from hotplug_host.clocks.clocksource import Clocksources
+from hotplug_host.clocks import records, table
 from hotplug_host.clocks.held import Held, holding
 from hotplug_host.clocks.measure import Caller, Measurement, Outcome
 from hotplug_host.clocks.probe import CpuGoneError, Probe, StoppedError, stopped
@@ -25,6 +25,7 @@ from hotplug_host.clocks.records import (
     Subject,
     Turn,
 )
+from hotplug_host.clocksource import Clocksources
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.progress import Progress
 from hotplug_host.results import ResultWriter, create

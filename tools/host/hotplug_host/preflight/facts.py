@@ -5,7 +5,6 @@ Read-only, and it never fails: what cannot be read is None, which a judgement ca
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -14,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.clocksource import AVAILABLE, CURRENT
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
+from hotplug_host.holder import LOCK, LOCK_KEYS, read_record
 from hotplug_host.hostinfo import read_machine, read_rcu
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.workloads import Workloads, read_workloads
@@ -30,7 +31,7 @@ from hotplug_host.programs import (
 from hotplug_host.sysfs import CPU_DIR, SMT_ACTIVE, Sysfs
 from hotplug_host.topology import read_control, read_topology
 
-TAG = re.compile(r"(?:^|\s)smt_ab\.variant=(\S+)")
+TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
 OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
 
@@ -137,11 +138,11 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         systemd_run=find_program("systemd-run"),
         free_bytes=_free_bytes(staging),
         boot_free_bytes=_free_bytes(fs.path("/boot")) if fs.exists("/boot") else None,
-        lock=_record(staging / "lock.json", ("owner", "started", "token")),
+        lock=read_record(staging / LOCK, LOCK_KEYS),
         clocksource=_read_clocksource(fs, staging),
         files={name: Path(name).is_file() for name in files},
         workloads=read_workloads(fs, going, online),
-        deployment=_record(staging / "deployed.json", ("release", "variant", "boot")),
+        deployment=read_record(staging / "deployed.json", ("release", "variant", "boot")),
         watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
         os_release=_read_os_release(fs),
     )
@@ -217,11 +218,10 @@ def _free_bytes(directory: Path) -> int:
 
 
 def _read_clocksource(fs: Sysfs, staging: Path) -> Clocksource:
-    directory = "/sys/devices/system/clocksource/clocksource0"
     return Clocksource(
-        current=fs.read_optional(f"{directory}/current_clocksource"),
-        available=tuple((fs.read_optional(f"{directory}/available_clocksource") or "").split()),
-        record=_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
+        current=fs.read_optional(CURRENT),
+        available=tuple((fs.read_optional(AVAILABLE) or "").split()),
+        record=read_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
     )
 
 
@@ -230,14 +230,3 @@ def _read_os_release(fs: Sysfs) -> dict[str, str]:
     lines = (fs.read_optional("/etc/os-release") or "").splitlines()
     pairs = (line.partition("=") for line in lines)
     return {key: value.strip().strip("\"'") for key, _, value in pairs if key in OS_KEYS}
-
-
-def _record(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return the record of a run in a file, None without one; of a damaged one KEYS are unknown."""
-    if not path.exists():
-        return None
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        record = None
-    return record if isinstance(record, dict) else dict.fromkeys(keys, "unknown")

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
+from hotplug_host.holder import describe_holder
 from hotplug_host.preflight.facts import Facts
 from hotplug_host.preflight.lpar import SHARED
 from hotplug_host.preflight.workloads import Tasks
@@ -36,7 +37,7 @@ class Plan:
     """What is planned, and with what; sizes in bytes."""
 
     purpose: str = AB
-    staging: str = "/var/lib/smt-ab"
+    staging: str = "/var/lib/hotplug-acceleration"
     need_bytes: int = 0
     boot_bytes: int = 0
     """What the files of the kernel's package take in /boot (install)."""
@@ -93,7 +94,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if facts.lock is not None:
         yield (
-            f"{facts.lock.get('owner')} has been using this host since {facts.lock.get('started')}",
+            describe_holder(facts.lock),
             f"wait for that run, or if it is gone, {plan.rollback} -e ab_break_lock=true",
         )
     elif facts.variant is None:

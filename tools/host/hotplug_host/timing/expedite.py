@@ -33,24 +33,7 @@ def plan_settings(fs: Sysfs, tune_fqs: bool) -> Plan:
     A value that is not the kernel's own was set by somebody, who may put it back at any time: what
     would be restored afterwards is then nobody's to say.
     """
-    expedited = fs.read_optional(RCU_EXPEDITED)
-    if expedited is None:
-        raise _refusal(
-            f"{fs.path(RCU_EXPEDITED)} is not there",
-            "this kernel cannot expedite grace periods: switch without --expedite",
-        )
-    if expedited != "0":
-        raise _refusal(
-            f"{fs.path(RCU_EXPEDITED)} says {expedited} already, so somebody else holds it",
-            "grace periods are expedited as it is: switch without --expedite; if nobody needs it, write 0"
-            " there first",
-        )
-    if fs.read_optional(RCU_NORMAL) not in (None, "0"):
-        raise _refusal(
-            f"{fs.path(RCU_NORMAL)} forbids expedited grace periods (as real-time kernels do), so"
-            " --expedite would do nothing",
-            "switch without --expedite, or write 0 there first",
-        )
+    require_as_booted(fs, "switch without --expedite")
     settings, notes = [Setting(RCU_EXPEDITED, "0", "1")], []
     for name in FQS_DELAYS if tune_fqs else ():
         delay = _plan_delay(fs, name)
@@ -59,6 +42,29 @@ def plan_settings(fs: Sysfs, tune_fqs: bool) -> Plan:
         else:
             settings.append(delay)
     return Plan(tuple(settings), tuple(notes))
+
+
+def require_as_booted(fs: Sysfs, otherwise: str) -> None:
+    """Raise ToolError (ENVIRONMENT) unless rcu_expedited is there, is 0 and would work.
+
+    OTHERWISE is what to do without it.
+    """
+    expedited = fs.read_optional(RCU_EXPEDITED)
+    if expedited is None:
+        raise _refusal(
+            f"{fs.path(RCU_EXPEDITED)} is not there",
+            f"this kernel cannot expedite grace periods: {otherwise}",
+        )
+    if expedited != "0":
+        raise _refusal(
+            f"{fs.path(RCU_EXPEDITED)} says {expedited} already, so somebody else holds it",
+            f"grace periods are expedited as it is: {otherwise}; if nobody needs it, write 0 there first",
+        )
+    if fs.read_optional(RCU_NORMAL) not in (None, "0"):
+        raise _refusal(
+            f"{fs.path(RCU_NORMAL)} forbids expedited grace periods, as real-time kernels do",
+            f"{otherwise}, or write 0 there first",
+        )
 
 
 def default_delays(possible: frozenset[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from conftest import State
 from testinfra.host import Host
 
-STAGING = "/var/lib/smt-ab"
+STAGING = "/var/lib/hotplug-acceleration"
 
 
 def test_it_runs_the_kernel_for_its_machine_with_the_same_cpus(
@@ -19,7 +19,7 @@ def test_it_runs_the_kernel_for_its_machine_with_the_same_cpus(
 
 
 def test_its_kernel_is_tagged(host: Host) -> None:
-    assert "smt_ab.variant=patched" in host.file("/proc/cmdline").content_string.split()
+    assert "hotplug_acceleration.variant=patched" in host.file("/proc/cmdline").content_string.split()
 
 
 def test_it_says_what_is_deployed_and_where_the_way_back_leads(

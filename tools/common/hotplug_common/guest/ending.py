@@ -1,17 +1,22 @@
 """Print the last lines of a console's log, up to its last panic if there is one.
 
-A host that panicked boots again, so that the end of its log is of another kernel. Runs on the controller.
+A host that panicked boots again, so that the end of its log is of another kernel.
 """
 
-import argparse
+from __future__ import annotations
+
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-#: What a kernel says when it is over; what comes after is the firmware's, or the next kernel's.
+from hotplug_common.guest.console import ESCAPE
+from hotplug_host.entry import Parser, guarded
+
+#: What a kernel prints when it is over; what comes after is the firmware's, or the next kernel's.
 OVER = re.compile(r"Kernel panic - not syncing|---\[ end Kernel panic|Rebooting in \d+ seconds")
-#: Colours and cursor movements, and characters that no terminal shows.
-NOISE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+#: Characters that no terminal shows.
+NOISE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 #: More than this is never asked for.
 MOST_BYTES = 1 << 20
 
@@ -25,29 +30,28 @@ def read_since(log: Path, start: int) -> str:
         return stream.read().decode("utf-8", "replace")
 
 
-def last_lines(text: str, most: int) -> list[str]:
-    """Return the last lines that say something, up to the last panic."""
-    lines = [line.rstrip() for line in NOISE.sub("", text).split("\n")]
+def last_words(text: str, most: int) -> list[str]:
+    """Return the last lines with text in them, up to the last panic."""
+    lines = [line.rstrip() for line in NOISE.sub("", ESCAPE.sub("", text)).split("\n")]
     lines = [line for line in lines if line.strip()]
     over = [at for at, line in enumerate(lines) if OVER.search(line)]
     end = over[-1] + 1 if over else len(lines)
     return lines[max(0, end - most) : end]
 
 
-def main() -> int:
-    """Parse the command line and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the command line and print; returns the exit code."""
+    parser = Parser(prog="console-ending", description=__doc__)
     parser.add_argument("log", type=Path)
     parser.add_argument("--from", dest="start", type=int, default=0, metavar="BYTES")
     parser.add_argument("--lines", type=int, default=20)
-    options = parser.parse_args()
-    try:
-        text = read_since(options.log, options.start)
-    except OSError as error:
-        sys.stderr.write(f"{options.log} cannot be read: {error.strerror}\n")
-        return 1
-    sys.stdout.write("".join(f"{line}\n" for line in last_lines(text, options.lines)))
-    return 0
+
+    def work() -> None:
+        arguments = parser.parse_args(argv)
+        text = read_since(arguments.log, arguments.start)
+        sys.stdout.write("".join(f"{line}\n" for line in last_words(text, arguments.lines)))
+
+    return guarded(parser.prog, work)
 
 
 if __name__ == "__main__":

@@ -1,35 +1,31 @@
-"""Add a boot entry of a kernel under test, boot it one time or by default, or remove it; answer in JSON.
+"""Add a boot entry of a kernel under test, boot it one time or by default, or remove it.
 
 Never moves the default as a side effect: what it was before and after is compared. Two kinds of boot loader
 configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls",
 entries that grubby writes, as the RHEL family has it.
-
-Runs on the host, on its own Python (3.9 or newer), fed through standard input.
 """
 
+from __future__ import annotations
+
 import argparse
-import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
-READ_SIZE = 1 << 20
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+from hotplug_host.agent.image import check_image
+from hotplug_host.arguments import add_sysroot
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.programs import find_program
+
 #: File systems that GRUB reads but does not write to, so that it could not take back what boots one time.
 READ_ONLY_TO_GRUB = ("btrfs", "zfs", "squash4", "iso9660")
 #: What grub-mkconfig makes of GRUB_DEFAULT=saved. The variable's name alone is in every grub.cfg.
 SAVED_DEFAULT = re.compile(r"^\s*set default=\W*saved_entry\b", re.MULTILINE)
 WORD = re.compile(r"[^\s']+\Z")
-
-
-class LoaderError(Exception):
-    """The boot loader is not as asked for."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +45,12 @@ class Tools:
     def __init__(self, packages: dict[str, str]) -> None:
         self.packages = packages
         for name, package in packages.items():
-            if shutil.which(name, path=SEARCH_PATH) is None:
-                raise LoaderError(f"{name} is not on the host: install {package}")
+            if find_program(name) is None:
+                raise ToolError(f"{name} is not on the host: install {package}")
 
-    def call(self, *command: str, may_fail: bool = False) -> Optional[str]:
-        """Return what a program says; None when it fails and may. LoaderError with its words otherwise."""
-        program = shutil.which(command[0], path=SEARCH_PATH) or command[0]
+    def call(self, *command: str, may_fail: bool = False) -> str | None:
+        """Return what a program says; None when it fails and may. ToolError with its words otherwise."""
+        program = find_program(command[0]) or command[0]
         done = subprocess.run(
             [program, *command[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
         )
@@ -63,7 +59,9 @@ class Tools:
             return said
         if may_fail:
             return None
-        raise LoaderError(f"{' '.join(command)} ended with exit code {done.returncode}: {said}")
+        raise ToolError(
+            f"{' '.join(command)} ended with exit code {done.returncode}: {said}", code=ExitCode.OPERATION
+        )
 
     def say(self, *command: str) -> str:
         """Return what a program says that must not fail."""
@@ -82,18 +80,18 @@ class Loader:
         return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
     def require_one_time_boots(self) -> None:
-        """Raise LoaderError where GRUB cannot clear next_entry, and would boot the kernel again and again."""
+        """Raise ToolError where GRUB cannot clear next_entry, and would boot the kernel again and again."""
         where = str(self.directory)
         layers = self.tools.say(f"{self.prefix}-probe", "--target=abstraction", where)
         kind = self.tools.say(f"{self.prefix}-probe", "--target=fs", where)
         config = self.config()
         if layers or (kind in READ_ONLY_TO_GRUB and "env_block" not in config):
-            raise LoaderError(
+            raise ToolError(
                 f"{where} is on {layers or kind}, where GRUB cannot clear what boots one time, and would boot"
                 " it again and again: use kexec, or put /boot on a plain partition"
             )
         if "next_entry" not in config:
-            raise LoaderError(
+            raise ToolError(
                 f"{where}/grub.cfg does not know next_entry: write it anew with {self.prefix}-mkconfig"
             )
 
@@ -103,7 +101,7 @@ class Loader:
         try:
             return path.read_text(encoding="utf-8", errors="replace")
         except OSError as error:
-            raise LoaderError(
+            raise ToolError(
                 f"{path} cannot be read ({error.strerror}): this host does not boot by GRUB"
             ) from error
 
@@ -115,7 +113,7 @@ class Loader:
         self.tools.say(f"{self.prefix}-reboot", wanted)
         found = self.environment().get("next_entry")
         if found != wanted:
-            raise LoaderError(
+            raise ToolError(
                 f"{self.prefix}-reboot reported success but next_entry is '{found}', not '{wanted}'"
             )
         return True
@@ -128,11 +126,11 @@ class Loader:
         return True
 
     def require_disarmed(self) -> None:
-        """Raise LoaderError when GRUB has booted the entry and would again, and take that back first."""
+        """Raise ToolError when GRUB has booted the entry and would again, and take that back first."""
         wanted = self.identify()
         if self.environment().get("next_entry") == wanted:
             self.disarm()
-            raise LoaderError(
+            raise ToolError(
                 f"GRUB has booted {wanted} and not cleared next_entry, so that no panic would have ended it:"
                 " the firmware does not let it write to the disk"
             )
@@ -181,7 +179,7 @@ class Custom(Loader):
             word for word in f"{entry.cmdline} {entry.words}".split() if not word.startswith("BOOT_IMAGE=")
         ]
         if not all(WORD.match(word) for word in [*words, entry.image, entry.initrd or "-"]):
-            raise LoaderError(f"a quote in the command line cannot go into a boot entry: {' '.join(words)}")
+            raise ToolError(f"a quote in the command line cannot go into a boot entry: {' '.join(words)}")
         uuid = self.tools.say(probe, "--target=fs_uuid", entry.image)
         begin, end = self.marks
         quoted = " ".join(f"'{word}'" for word in words)
@@ -196,10 +194,10 @@ class Custom(Loader):
         return begin + "".join(f"{line}\n" for line in lines) + end
 
     def require_one_time_boots(self) -> None:
-        """Also raise LoaderError where GRUB does not read the file of entries."""
+        """Also raise ToolError where GRUB does not read the file of entries."""
         super().require_one_time_boots()
         if "custom.cfg" not in self.config():
-            raise LoaderError(
+            raise ToolError(
                 f"{self.directory}/grub.cfg does not source custom.cfg:"
                 f" bring /etc/grub.d/41_custom back and run {self.prefix}-mkconfig"
             )
@@ -235,9 +233,9 @@ class Custom(Loader):
         draft.replace(self.file)
 
     def require_kept_default(self) -> None:
-        """Raise LoaderError where GRUB does not go by the environment block."""
+        """Raise ToolError where GRUB does not go by the environment block."""
         if not SAVED_DEFAULT.search(self.config()):
-            raise LoaderError(
+            raise ToolError(
                 f"GRUB_DEFAULT is not 'saved' in /etc/default/grub: set it and run {self.prefix}-mkconfig"
             )
 
@@ -260,7 +258,7 @@ class Custom(Loader):
 class Bls(Loader):
     """Entries that grubby writes."""
 
-    def info(self) -> Optional[str]:
+    def info(self) -> str | None:
         """Return what grubby says of the image, None when it knows no entry of it."""
         return self.tools.call("grubby", f"--info={self.entry.image}", may_fail=True)
 
@@ -314,20 +312,43 @@ class Bls(Loader):
         return self.entry.image
 
 
-def check_image(image: Path, sha256: str) -> None:
-    """Raise LoaderError unless the file has this hex SHA-256."""
-    digest = hashlib.sha256()
-    try:
-        with image.open("rb") as stream:
-            for block in iter(lambda: stream.read(READ_SIZE), b""):
-                digest.update(block)
-    except OSError as error:
-        raise LoaderError(f"{image} cannot be read: {error.strerror}") from error
-    if digest.hexdigest() != sha256:
-        raise LoaderError(f"{image} has SHA-256 {digest.hexdigest()}, not {sha256}")
+#: Kinds of configuration, by their names in the roles' table of distributions.
+KINDS: dict[str, type[Custom] | type[Bls]] = {"custom": Custom, "bls": Bls}
 
 
-def act(loader: Any, options: argparse.Namespace) -> bool:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the step."""
+    parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
+    parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
+    parser.add_argument("--release", required=True, help="uname -r of the kernel")
+    parser.add_argument("--image", required=True, help="path of the kernel image")
+    parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
+    parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
+    parser.add_argument("--cmdline", default="", help="the default kernel's command line")
+    parser.add_argument("--initrd", default="", help="path of an initial RAM disk")
+    parser.add_argument("--as-default", action="store_true", help="look: the entry is to be the default")
+    parser.add_argument("--former-default", default="", help="what `look` said was the default, before")
+    add_sysroot(parser)
+
+
+def act(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Do what was asked for; ToolError when the boot loader is not as asked for."""
+    wanted = arguments.loader
+    entry = Entry(
+        f"hotplug-acceleration-{arguments.release}",
+        arguments.image,
+        arguments.words,
+        arguments.cmdline,
+        arguments.initrd,
+    )
+    tools = Tools(wanted["packages"])
+    directory = arguments.sysroot / wanted["directory"].lstrip("/")
+    loader = KINDS[wanted["kind"]](tools, entry, wanted["prefix"], directory)
+    changed = do(loader, arguments)
+    return {"changed": changed, "present": loader.present(), "default": loader.default()}
+
+
+def do(loader: Custom | Bls, options: argparse.Namespace) -> bool:
     """Do what was asked for; return whether it changed anything."""
     if options.action == "look":
         loader.require_one_time_boots()
@@ -342,49 +363,14 @@ def act(loader: Any, options: argparse.Namespace) -> bool:
         former = options.former_default
         changed = loader.make_default(former) if loader.default() == loader.own_default() else False
         armed = loader.disarm()
-        return bool(loader.remove() or armed or changed)
+        return loader.remove() or armed or changed
     if options.action == "default":
-        return bool(loader.make_default(loader.own_default()))
-    check_image(Path(options.sysroot) / options.image.lstrip("/"), options.sha256)
+        return loader.make_default(loader.own_default())
+    check_image(options.sysroot / options.image.lstrip("/"), options.sha256)
     loader.require_one_time_boots()
     before = loader.default()
     added = loader.add()
     if loader.default() != before:
         loader.make_default(before)
     armed = loader.arm()
-    return bool(added or armed)
-
-
-def main() -> int:
-    """Parse the command line, act, and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
-    parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
-    parser.add_argument("--release", required=True, help="uname -r of the kernel")
-    parser.add_argument("--image", required=True, help="path of the kernel image")
-    parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
-    parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
-    parser.add_argument("--cmdline", default="", help="the default kernel's command line")
-    parser.add_argument("--initrd", default="", help="path of an initial RAM disk")
-    parser.add_argument("--as-default", action="store_true", help="look: the entry is to be the default")
-    parser.add_argument("--former-default", default="", help="what `look` said was the default, before")
-    parser.add_argument("--sysroot", default="/", help="directory with boot/")
-    options = parser.parse_args()
-    wanted = options.loader
-    entry = Entry(f"smt-ab-{options.release}", options.image, options.words, options.cmdline, options.initrd)
-    try:
-        tools = Tools(wanted["packages"])
-        directory = Path(options.sysroot) / wanted["directory"].lstrip("/")
-        kind = {"custom": Custom, "bls": Bls}[wanted["kind"]]
-        loader = kind(tools, entry, wanted["prefix"], directory)
-        changed = act(loader, options)
-        answer = {"changed": changed, "present": loader.present(), "default": loader.default()}
-    except (LoaderError, OSError) as error:
-        json.dump({"error": str(error)}, sys.stdout)
-        return 1
-    json.dump(answer, sys.stdout)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return added or armed

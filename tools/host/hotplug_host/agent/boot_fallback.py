@@ -1,20 +1,21 @@
-"""Have a host leave a kernel under test by itself unless somebody confirms it in time, or take that back.
+"""Have a host leave a kernel under test by itself unless its run confirms it in time, or take that back.
 
 A timer of systemd, which starts only on that kernel, reboots the host to its default kernel. It needs neither
-the network nor whoever booted the kernel. It goes off once: before it reboots, it takes itself away.
-
-Runs on the host, on its own Python (3.9 or newer), fed through standard input.
+the network nor the controller. It goes off once: before it reboots, it takes itself away.
 """
 
+from __future__ import annotations
+
 import argparse
-import json
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
+
+from hotplug_host.arguments import add_sysroot
 
 UNITS = Path("etc/systemd/system")
-TIMER = "smt-ab-fallback.timer"
-SERVICE = "smt-ab-fallback.service"
+TIMER = "hotplug-acceleration-fallback.timer"
+SERVICE = "hotplug-acceleration-fallback.service"
 #: Where it starts: with every boot that gets past the first file systems, and with one that does not.
 TARGETS = ("sysinit.target", "emergency.target")
 
@@ -38,10 +39,28 @@ DefaultDependencies=no
 Type=oneshot
 Environment=SYSTEMCTL_SKIP_AUTO_KEXEC=1
 StandardOutput=journal+console
-ExecStart=/bin/echo smt-ab: nobody has confirmed {release} within {seconds} s, rebooting to the default kernel
+ExecStart=/bin/echo hotplug-acceleration: {words}
 ExecStart=/bin/rm -f {links}
 ExecStart=systemctl --no-block reboot
 """
+LAST_WORDS = "nobody has confirmed {release} within {seconds} s, rebooting to the default kernel"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the step."""
+    parser.add_argument("--action", choices=["arm", "disarm"], required=True, help="what to do")
+    parser.add_argument("--release", default="", help="uname -r of the kernel to leave")
+    parser.add_argument("--variant", default="", help="its tag; empty for one that has none")
+    parser.add_argument("--seconds", type=int, default=0, help="how long after its start")
+    add_sysroot(parser)
+
+
+def act(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Arm it, or disarm it; OSError when the units cannot be written or systemctl is missing."""
+    if arguments.action == "arm":
+        arm(arguments.sysroot, arguments.release, arguments.variant, arguments.seconds)
+        return {"changed": True}
+    return {"changed": disarm(arguments.sysroot)}
 
 
 def links() -> list[Path]:
@@ -49,15 +68,16 @@ def links() -> list[Path]:
     return [UNITS / f"{target}.wants" / TIMER for target in TARGETS]
 
 
-def arm(root: Path, release: str, variant: str, seconds: int) -> bool:
-    """Write the units; they are read by the next boot. Always a change."""
+def arm(root: Path, release: str, variant: str, seconds: int) -> None:
+    """Write the units; they are read by the next boot."""
     condition = (
-        f"ConditionKernelCommandLine=smt_ab.variant={variant}"
+        f"ConditionKernelCommandLine=hotplug_acceleration.variant={variant}"
         if variant
         else f"ConditionKernelVersion={release}"
     )
     words = {"release": release, "seconds": seconds, "condition": condition}
     words["links"] = " ".join(f"/{link}" for link in links())
+    words["words"] = LAST_WORDS.format(**words)
     for name, text in ((SERVICE, SERVICE_TEXT), (TIMER, TIMER_TEXT)):
         (root / UNITS).mkdir(parents=True, exist_ok=True)
         (root / UNITS / name).write_text(text.format(**words), encoding="utf-8")
@@ -65,7 +85,6 @@ def arm(root: Path, release: str, variant: str, seconds: int) -> bool:
         (root / link).parent.mkdir(exist_ok=True)
         (root / link).unlink(missing_ok=True)
         (root / link).symlink_to(f"../{TIMER}")
-    return True
 
 
 def disarm(root: Path) -> bool:
@@ -84,27 +103,3 @@ def disarm(root: Path) -> bool:
             (root / link).parent.rmdir()
     subprocess.run(["systemctl", "daemon-reload"], capture_output=True, check=False)
     return True
-
-
-def main() -> int:
-    """Parse the command line, act, and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--action", choices=["arm", "disarm"], required=True, help="what to do")
-    parser.add_argument("--release", default="", help="uname -r of the kernel to leave")
-    parser.add_argument("--variant", default="", help="its tag; empty for one that has none")
-    parser.add_argument("--seconds", type=int, default=0, help="how long after its start")
-    parser.add_argument("--sysroot", type=Path, default=Path("/"), help="directory with etc/")
-    options = parser.parse_args()
-    try:
-        if options.action == "arm":
-            changed = arm(options.sysroot, options.release, options.variant, options.seconds)
-        else:
-            changed = disarm(options.sysroot)
-    except OSError as error:
-        sys.stdout.write(json.dumps({"changed": False, "error": f"{error.filename}: {error.strerror}"}))
-        return 1
-    sys.stdout.write(json.dumps({"changed": changed}))
-    return 0
-
-
-sys.exit(main())

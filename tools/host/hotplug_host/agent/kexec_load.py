@@ -1,0 +1,59 @@
+"""Load a kernel for kexec if its image is the right one, and prove that it is loaded."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from hotplug_host.agent.image import check_image
+from hotplug_host.arguments import add_sysroot
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.programs import find_program
+from hotplug_host.sysfs import Sysfs
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+LOADED = "/sys/kernel/kexec_loaded"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the step."""
+    parser.add_argument("--sha256", required=True, help="hex SHA-256 that the image must have")
+    parser.add_argument("--image", type=Path, required=True, help="kernel image to load")
+    parser.add_argument(
+        "--kexec-option", action="append", default=[], help="further argument of kexec --load"
+    )
+    add_sysroot(parser)
+
+
+def act(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Load the image; ToolError when it is another, or not loaded afterwards."""
+    fs = Sysfs(arguments.sysroot)
+    check_image(arguments.image, arguments.sha256)
+    load(["--load", str(arguments.image), *arguments.kexec_option])
+    check_loaded(fs)
+    return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": find_program("kexec")}
+
+
+def load(arguments: list[str]) -> None:
+    """Run kexec with these arguments; ToolError with its output when it fails."""
+    program = find_program("kexec")
+    if program is None:
+        raise ToolError("kexec is not on the host: install kexec-tools")
+    result = subprocess.run(
+        [program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if result.returncode != 0:
+        said = result.stdout.decode("utf-8", "replace").strip().replace("\n", ", ")
+        raise ToolError(
+            f"kexec {' '.join(arguments[:2])} ended with exit code {result.returncode}: {said}",
+            code=ExitCode.OPERATION,
+        )
+
+
+def check_loaded(fs: Sysfs) -> None:
+    """Raise ToolError unless the kernel says that one is loaded; kexec's exit code alone proves nothing."""
+    loaded = fs.read(LOADED)
+    if loaded != "1":
+        raise ToolError(f"kexec reported success but {LOADED} is {loaded}", code=ExitCode.OPERATION)

@@ -1,0 +1,85 @@
+"""Bring a host to an SMT level, if asked to an exact set of online CPUs, and prove that it is there."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from typing import Any
+
+from hotplug_host.arguments import add_sysroot
+from hotplug_host.cpulist import format_cpulist, parse_cpulist
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.programs import find_program
+from hotplug_host.restore import bring_cpus
+from hotplug_host.sysfs import SMT_CONTROL, Sysfs
+from hotplug_host.topology import read_control, read_online
+
+#: smt/control values with which it switches nothing: no such file, and as on POWER before 6.6.
+NO_SWITCH = (None, "notimplemented")
+#: Its value where no core has a second thread.
+NOT_SUPPORTED = "notsupported"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the step."""
+    parser.add_argument("--level", required=True, help="on, off, or a number of threads per core")
+    parser.add_argument("--exactly", type=parse_cpulist, help="CPU list to be online, and nothing else")
+    parser.add_argument("--at-least", type=parse_cpulist, default=frozenset(), help="CPU list to be online")
+    add_sysroot(parser)
+
+
+def act(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Switch; ToolError when a CPU does not have the state asked for."""
+    fs = Sysfs(arguments.sysroot)
+    before = read_online(fs)
+    after = switch(fs, arguments.level, arguments.exactly, arguments.at_least)
+    return {"changed": before != after, "online": format_cpulist(after)}
+
+
+def switch(fs: Sysfs, level: str, exactly: frozenset[int] | None, at_least: frozenset[int]) -> frozenset[int]:
+    """Bring the host to the state asked for and return the CPUs online after.
+
+    ToolError (OPERATION), naming the CPUs that have the wrong state. The host is held to the list, other
+    than by `restore`, which leaves CPUs that came or went to DLPAR: here a reboot lies between.
+    """
+    set_level(fs, level)
+    failure = None if exactly is None else bring_cpus(fs, exactly, read_online(fs))
+    after = read_online(fs)
+    missing = at_least - after if exactly is None else exactly - after
+    surplus = frozenset() if exactly is None else after - exactly
+    if missing or surplus:
+        why = f" ({failure.filename or 'a CPU'}: {failure.strerror})" if failure else ""
+        raise ToolError(
+            f"SMT was set to '{level}' but the wrong CPUs are online: missing"
+            f" {format_cpulist(missing) or 'none'}, too many {format_cpulist(surplus) or 'none'}{why}",
+            code=ExitCode.OPERATION,
+        )
+    return after
+
+
+def set_level(fs: Sysfs, level: str) -> None:
+    """Switch SMT through smt/control, or through ppc64_cpu where the kernel lacks that."""
+    state = read_control(fs)
+    if state not in NO_SWITCH:
+        # Where no core has a second thread there is nothing to switch; the CPUs are checked all the same.
+        if state in (level, NOT_SUPPORTED):
+            return
+        try:
+            fs.write(SMT_CONTROL, level)
+        except OSError as error:
+            raise ToolError(
+                f"writing '{level}' to {fs.path(SMT_CONTROL)} failed: {error.strerror}",
+                code=ExitCode.OPERATION,
+            ) from error
+        return
+    tool = find_program("ppc64_cpu")
+    if tool is None:
+        raise ToolError(f"cannot switch SMT: neither {fs.path(SMT_CONTROL)} nor ppc64_cpu can")
+    command = [tool, f"--smt={level}"]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if result.returncode != 0:
+        output = result.stdout.decode("utf-8", "replace").strip()
+        raise ToolError(
+            f"{' '.join(command)} failed with exit code {result.returncode}: {output}",
+            code=ExitCode.OPERATION,
+        )
