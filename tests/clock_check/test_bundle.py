@@ -52,7 +52,7 @@ def test_bundle_runs_by_itself(tmp_path: Path, native: Path, python: str) -> Non
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     assert [line["record"] for line in lines] == ["run", "iteration", "iteration", "end"]
-    assert [line["order"]["violations"] for line in lines[1:3]] == [0, 0]
+    assert [line["detail"]["order"]["violations"] for line in lines[1:3]] == [0, 0]
     drift = run("drift", ON, "--seconds=0.5")
     assert drift.returncode == 0, drift.stderr
     assert run("scale", "--threads=0").returncode == ExitCode.USAGE

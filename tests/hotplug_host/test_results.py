@@ -122,34 +122,47 @@ def test_a_file_without_a_whole_line_is_started_over(tmp_path: Path, text: str) 
 def test_a_foreign_file_is_refused_and_kept(tmp_path: Path, text: str) -> None:
     path = tmp_path / "out"
     path.write_text(text)
-    with pytest.raises(ToolError, match=r"out:1: not a hotplug-timer/2 result") as caught:
+    with pytest.raises(ToolError, match=r"out:1: not a result of schema result/3") as caught:
         results.read_previous(path)
     assert caught.value.code == ExitCode.INPUT
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("version", ["1", "3"])
-def test_a_file_of_another_schema_is_not_continued(tmp_path: Path, version: str) -> None:
-    record = {**resultfiles.run_record(), "schema": f"hotplug-timer/{version}"}
+def test_a_file_of_a_later_schema_is_not_continued(tmp_path: Path) -> None:
+    record = {**resultfiles.run_record(), "schema": "result/4"}
     path = resultfiles.write(tmp_path / "out", [record])
     with pytest.raises(
-        ToolError, match=rf"schema hotplug-timer/{version}, .* writes hotplug-timer/2; continue it with"
+        ToolError, match=r"out:1: written for schema result/4, .* writes result/3; continue it with"
     ) as caught:
         results.read_previous(path)
     assert caught.value.code == ExitCode.INPUT
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_file_of_an_earlier_schema_is_to_be_converted_first(tmp_path: Path, version: str) -> None:
+    record = {**resultfiles.run_record(), "schema": f"hotplug-timer/{version}"}
+    path = resultfiles.write(tmp_path / "out", [record])
+    with pytest.raises(ToolError, match=rf"written for schema hotplug-timer/{version}, ") as caught:
+        results.read_previous(path)
+    assert caught.value.code == ExitCode.INPUT
+    assert caught.value.hint.startswith(f"hotplug-timer convert {path} -o COPY makes a result/3 file")
 
 
 def test_differences_are_all_named(tmp_path: Path) -> None:
     before = resultfiles.run_record()
     results.check_same(tmp_path, before, resultfiles.run_record(minute=5))
     now = resultfiles.run_record(label="patched")
+    now["tool"] = "clock-check"
+    now["detail"]["via"] = "smt-control"
     now["settings"]["operations"] = ["smt=off"]
     now["rcu"] = {"rcu_expedited": "1"}
     with pytest.raises(ToolError) as caught:
         results.check_same(tmp_path, before, now)
     assert caught.value.code == ExitCode.USAGE
     for words in (
+        "tool was hotplug-timer, is clock-check",
         "label was stock, is patched",
+        "driver (--via) was auto, is smt-control",
         'operations was ["smt=off", "smt=on"], is ["smt=off"]',
         "kernel release was 6.12.117-stock-1a2b3c4d, is 6.12.117-patched-1a2b3c4d",
         'RCU settings was {"rcu_expedited": "0"}, is {"rcu_expedited": "1"}',

@@ -15,14 +15,15 @@ from hotplug_timer.rcu_variants.render import to_json
 from hotplug_timer.rcu_variants.table import make
 from hotplug_timer.rcu_variants.variants import VARIANTS
 from hotplug_timer.reader import read_files
+from hotplug_timer.schema import RESULT
 from tests.hotplug_timer.rcu_variants.test_rcu_variants import files as variant_files
 from tests.samples.resultfiles import STOCK_COUNTS, records, write
 
-SCHEMA = load("result-v2")
 SUMMARY = load("summary-v1")
 #: Each with the part whose fields are documented.
 DESCRIBED = [
-    *((name, part) for name in ("result-v2", "clock-check-v1") for part in ("run", "iteration", "end")),
+    *(("result-v3", part) for part in ("run", "iteration", "end")),
+    *(("result-v3", f"{tool}_{part}") for tool in ("timer", "clock") for part in ("run", "iteration")),
     ("clock-audit-v1", "audit"),
     ("history-v1", "run"),
     ("summary-v1", ""),
@@ -103,8 +104,9 @@ def test_every_key_of_the_rcu_variants_is_documented_and_no_other(tmp_path: Path
 
 
 def test_the_schema_is_a_schema_and_accepts_whole_records() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
-    whole = Draft202012Validator(SCHEMA)
+    whole_schema = RESULT.read()
+    Draft202012Validator.check_schema(whole_schema)
+    whole = Draft202012Validator(whole_schema)
     for record in records("r1", "stock", [2.0], counts=STOCK_COUNTS):
         whole.validate(record)
     assert not whole.is_valid({"record": "other"})

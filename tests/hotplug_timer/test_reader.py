@@ -51,9 +51,9 @@ def test_last_line_cut_short_is_tolerated_with_a_notice(tmp_path: Path) -> None:
         ("[" * 100_000 + "\n", "out:1: not a JSON object"),
         ("x" * (2 << 20) + "\n", "out:1: longer than 1048576 bytes"),
         ('{"record":"run","schema":"hotplug-timer/\u00b2"}\n', "out:1: schema 'hotplug-timer/\u00b2' is not"),
-        ("[1]\n", "out:1: not a record of a hotplug-timer result file"),
+        ("[1]\n", "out:1: not a JSON object"),
         ('{"x":1}\n', "out:1: not a record"),
-        ('{"record":"run","schema":"kcidb/4"}\n', "out:1: schema 'kcidb/4' is not hotplug-timer/2"),
+        ('{"record":"run","schema":"kcidb/4"}\n', "out:1: schema 'kcidb/4' is not result/3"),
         ('{"record":"run"}\n', "out:1: schema 'None'"),
     ],
 )
@@ -70,17 +70,8 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_newer_schema_is_refused_as_newer(tmp_path: Path) -> None:
-    path = write(tmp_path / "out", [{**run_record(), "schema": "hotplug-timer/3"}])
-    refused(path, "out:1: written for schema hotplug-timer/3, newer than hotplug-timer/2; read it with")
-
-
-def test_the_schema_before_is_read(tmp_path: Path) -> None:
-    run = run_record()
-    for name in ("operation_timeouts_s", "prepare", "cleanup"):
-        del run["settings"][name]
-    old = {**run, "schema": "hotplug-timer/1"}
-    data = read_files([write(tmp_path / "out", [old, iteration("r1", 1, "smt=off", 2.0)])])
-    assert [item.seconds for item in data.runs[0].iterations] == [2.0]
+    path = write(tmp_path / "out", [{**run_record(), "schema": "result/4"}])
+    refused(path, "out:1: written for schema result/4, newer than result/3; read it with")
 
 
 @pytest.mark.parametrize("operation", ["cpus=1-127:off", "cpus=1,3-5:on", "cores-on=4", "cores-on=all"])
@@ -105,10 +96,15 @@ def _without(name: str) -> Callable[[Record], Record]:
     return lambda record: {key: value for key, value in record.items() if key != name}
 
 
+def _detail(**changes: object) -> Callable[[Record], Record]:
+    return lambda record: {**record, "detail": {**record["detail"], **changes}}
+
+
 @pytest.mark.parametrize(
     ("bend", "words"),
     [
         (_without("seconds"), "'seconds' is a required property"),
+        (_without("tool"), "'tool' is a required property"),
         (lambda r: {**r, "seconds": "2"}, "seconds: "),
         (lambda r: {**r, "seconds": -1.0}, "seconds: "),
         (lambda r: {**r, "seconds": float("nan")}, "not a JSON object"),
@@ -118,16 +114,21 @@ def _without(name: str) -> Callable[[Record], Record]:
         (lambda r: {**r, "operation": "smt=off\n"}, "operation: "),
         (lambda r: {**r, "seconds": None}, "seconds: None is not of type 'number'"),
         (
-            lambda r: {**r, "phase": "counted", "counts": dict(resultfiles.STOCK_COUNTS)},
+            lambda r: _detail(counts=dict(resultfiles.STOCK_COUNTS))({**r, "phase": "counted"}),
             "seconds: 2.0 is not of type 'null'",
         ),
         (lambda r: {**r, "operation": "smt=max"}, "operation: "),
-        (lambda r: {**r, "cpus_after": "0-"}, "cpus_after: "),
-        (lambda r: {**r, "cpus_after": "0,4,8"}, "says ok, but cpus_after is not cpus_expected"),
+        (lambda r: {**r, "operation": "scale/vdso/1-thread"}, "operation: "),
+        (_detail(cpus_after="0-"), "detail.cpus_after: "),
+        (_detail(cpus_after="0,4,8"), "says ok, but cpus_after is not cpus_expected"),
         (lambda r: {**r, "error": "it failed"}, "error: "),
         (lambda r: {**r, "status": "failed"}, "error: None is not of type 'string'"),
-        (lambda r: {**r, "path": None}, "path: "),
-        (lambda r: {**r, "counts": dict(resultfiles.STOCK_COUNTS)}, "counts: "),
+        (_detail(path=None), "detail.path: "),
+        (_detail(counts=dict(resultfiles.STOCK_COUNTS)), "detail.counts: "),
+        (_detail(direction="up"), "detail.direction: "),
+        (_detail(direction=None), "detail.switched: 0 was expected"),
+        (_detail(switched=0), "detail.switched: 0 is less than the minimum of 1"),
+        (_detail(colour="red"), "'colour' was unexpected"),
         (lambda r: {**r, "colour": "red"}, "'colour' was unexpected"),
         (lambda r: {**r, "run_id": "r9"}, "belongs to run r9, whose record is not above it"),
     ],
@@ -144,6 +145,34 @@ def test_a_run_read_twice_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "out", records("r1", "stock", [2.0]))
     with pytest.raises(ToolError, match=r"run r1 was read already, .*; name it once"):
         read_files([path, path])
+
+
+@pytest.mark.parametrize("at", [1, 2, -2, -1])
+def test_a_line_that_is_there_twice_is_refused(tmp_path: Path, at: int) -> None:
+    """Its sample would count twice."""
+    lines = records("r1", "stock", [2.0, 2.1], [1.0], counts=resultfiles.STOCK_COUNTS)
+    path = write(tmp_path / "out", [*lines, lines[at]])
+    refused(path, f"{path}:7: ", "run r1", "already")
+
+
+def test_a_copy_under_another_name_is_refused(tmp_path: Path) -> None:
+    lines = records("r1", "stock", [2.0])
+    first, second = write(tmp_path / "a", lines), write(tmp_path / "b", lines)
+    with pytest.raises(ToolError, match=rf"{second}:1: run r1 was read already, from {first}; name it once"):
+        read_files([first, second])
+    # The rest of a run alone is no way past that.
+    with pytest.raises(ToolError, match=rf"{second}:1: belongs to run r1, whose record is not above it"):
+        read_files([first, write(second, lines[1:])])
+
+
+def test_iterations_may_come_in_any_order(tmp_path: Path) -> None:
+    order = [3, 1, 5, 2]
+    lines = [run_record(), *(iteration("r1", at, "smt=off", float(at)) for at in order)]
+    path = write(tmp_path / "out", lines)
+    assert [item.index for item in read_files([path]).runs[0].iterations] == order
+    for at in order:
+        write(path, [*lines, iteration("r1", at, "smt=off", 1.0)])
+        refused(path, f"out:6: smt=off timed iteration {at} of run r1 was read already; give each line once")
 
 
 @given(

@@ -96,7 +96,7 @@ def test_every_block_ran_the_kernel_it_says_on_a_boot_of_its_own(demo: Demo) -> 
     for run in runs:
         assert f"-{run.label}-" in run.host.kernel_release
         assert f"hotplug_acceleration.variant={run.label}" in run.host.cmdline.split()
-        assert (run.host.boot_method, run.outcome, run.smt_restored) == ("kexec", "complete", True)
+        assert (run.host.boot_method, run.outcome, run.restored) == ("kexec", "complete", True)
 
 
 def test_report_needs_no_other_file(demo: Demo) -> None:

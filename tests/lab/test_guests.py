@@ -35,7 +35,7 @@ def switch(lab: Lab, guest: str, folder: Path, *options: str) -> Run:
     result = folder / "result.jsonl"
     result.write_text(lab.must("ssh", guest, "--", "cat", "result.jsonl"))
     (run,) = read_files([result]).runs
-    assert (run.outcome, run.smt_restored, run.host.emulated) == ("complete", True, True)
+    assert (run.outcome, run.restored, run.host.emulated) == ("complete", True, True)
     assert (run.shape.cores, run.shape.threads_per_core) == (2, 2)
     assert [item.status for item in run.iterations] == ["ok"] * 6
     return run

@@ -67,7 +67,7 @@ class Traced:
 def traces(text: str) -> list[dict[str, Any]]:
     """What a result file says of its traced switches' recordings."""
     records = [json.loads(line) for line in text.splitlines()]
-    return [record["trace"] for record in records if record.get("phase") == "traced"]
+    return [record["detail"]["trace"] for record in records if record.get("phase") == "traced"]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def record(lab: Lab, guest: str, folder: Path, variant: str) -> Traced:
 def test_a_traced_switch_is_none_of_the_timed(traced: dict[str, Traced], variant: str) -> None:
     data = read_files([traced[variant].result])
     (run,) = data.runs
-    assert (run.outcome, run.smt_restored) == ("complete", True)
+    assert (run.outcome, run.restored) == ("complete", True)
     phases = [(item.phase, item.status, item.seconds is None) for item in run.iterations]
     assert phases == [("timed", "ok", False)] + [("traced", "ok", True)] * len(MODES)
     (row,) = compare(data, variant).rows
@@ -193,6 +193,6 @@ def test_lost_events_fail_the_run_and_the_kernels_own_buffer_is_put_back(
     result.write_text(lab.must("ssh", guest, "--", "cat lossy.jsonl"))
     assert [trace["lost_events"] > 0 for trace in traces(result.read_text())] == [True]
     (run,) = read_files([result]).runs
-    assert (run.outcome, run.smt_restored, run.iterations[-1].status) == ("failed", True, "failed")
+    assert (run.outcome, run.restored, run.iterations[-1].status) == ("failed", True, "failed")
     assert lab.must("ssh", guest, "--", ASK) == before
     assert lab.must("ssh", guest, "--", "cat /sys/devices/system/cpu/online").strip() == "0-15"

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.cpulist import parse_cpulist
+from hotplug_host.operations import change
+
 Record = dict[str, Any]
 STOCK_COUNTS = {"synchronize_rcu": 29, "stop_machine": 14, "domain_rebuild": 14}
 
@@ -14,9 +17,10 @@ STOCK_COUNTS = {"synchronize_rcu": 29, "stop_machine": 14, "domain_rebuild": 14}
 def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host: object) -> Record:
     return {
         "record": "run",
-        "schema": "hotplug-timer/2",
+        "schema": "result/3",
+        "tool": "hotplug-timer",
         "run_id": run_id,
-        "label": label,
+        "variant": label,
         "started": f"2026-11-20T08:{minute:02d}:00.000Z",
         "tool_version": "0.1.0",
         "host": {
@@ -38,53 +42,67 @@ def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host
             "cores": 2,
             "threads_per_core": 8,
         },
-        "smt": {"control": "on", "active": "1"},
         "rcu": {"rcu_expedited": "0"},
         "settings": {
             "operations": ["smt=off", "smt=on"],
             "iterations": 3,
-            "count_iterations": 1,
             "warmup": 0,
             "settle_s": 1.0,
             "timeout_s": 7200.0,
+        },
+        "detail": {
+            "smt": {"control": "on", "active": "1"},
+            "count_iterations": 1,
             "operation_timeouts_s": {"smt=off": 3600.0},
             "prepare": None,
             "cleanup": None,
             "via": "auto",
+            "traces": [],
         },
     }
 
 
 def iteration(run_id: str, index: int, operation: str, seconds: float | None, **changes: object) -> Record:
+    """Return an iteration; CHANGES may name fields of its detail as well."""
     before, after = ("0-15", "0,8") if operation == "smt=off" else ("0,8", "0-15")
-    return {
-        "record": "iteration",
-        "run_id": run_id,
+    fields: Record = {
         "index": index,
         "operation": operation,
         "phase": "timed" if seconds is not None else "counted",
-        "path": "smt/control",
-        "driver": "ppc64_cpu",
         "started": "2026-11-20T08:00:01.000Z",
         "seconds": seconds,
+        "status": "ok",
+        "error": None,
+    }
+    detail: Record = {
+        "direction": None,
+        "switched": 0,
+        "path": "smt/control",
+        "driver": "ppc64_cpu",
         "cpus_before": before,
         "cpus_after": after,
         "cpus_expected": after,
-        "status": "ok",
-        "error": None,
         "counts": None if seconds is not None else dict(STOCK_COUNTS),
         "counter": None if seconds is not None else "function_profile",
-        **changes,
+        "trace": None,
     }
+    detail.update({name: value for name, value in changes.items() if name in detail})
+    fields.update({name: value for name, value in changes.items() if name not in detail})
+    online = [parse_cpulist(detail[name]) for name in ("cpus_before", "cpus_after")]
+    detail["direction"], detail["switched"] = change(*online)
+    head = {"record": "iteration", "schema": "result/3", "tool": "hotplug-timer", "run_id": run_id}
+    return {**head, **fields, "detail": detail}
 
 
 def end(run_id: str, **changes: object) -> Record:
     return {
         "record": "end",
+        "schema": "result/3",
+        "tool": "hotplug-timer",
         "run_id": run_id,
         "finished": "2026-11-20T08:59:00.000Z",
         "outcome": "complete",
-        "smt_restored": True,
+        "restored": True,
         **changes,
     }
 

@@ -10,6 +10,7 @@ import sys
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 parser = argparse.ArgumentParser()
 parser.add_argument("command", choices=["run"])
@@ -45,12 +46,13 @@ for word in options.operations:
 
 slow = root / "seconds.json"
 seconds_of = json.loads(slow.read_text()) if slow.exists() else {}
-records: list[dict[str, object]] = [
+records: list[dict[str, Any]] = [
     {
         "record": "run",
-        "schema": "hotplug-timer/2",
+        "schema": "result/3",
+        "tool": "hotplug-timer",
         "run_id": run_id,
-        "label": options.label,
+        "variant": options.label,
         "started": now,
         "tool_version": "fake",
         "host": {
@@ -71,22 +73,26 @@ records: list[dict[str, object]] = [
             "cores": 2,
             "threads_per_core": 8,
         },
-        "smt": {"control": "on", "active": "1"},
         "rcu": rcu,
         "settings": {
             "operations": operations,
             "iterations": int(options.iterations),
-            "count_iterations": int(options.count_iterations),
             "warmup": int(options.warmup),
             "settle_s": float(options.settle),
             "timeout_s": float(options.timeout),
+        },
+        "detail": {
+            "smt": {"control": "on", "active": "1"},
+            "count_iterations": int(options.count_iterations),
             "operation_timeouts_s": {},
             "prepare": None,
             "cleanup": None,
             "via": options.via,
+            "traces": options.trace,
         },
     }
 ]
+lead = {"schema": "result/3", "tool": "hotplug-timer", "run_id": run_id}
 for index in range(1, int(options.iterations) + 1):
     for operation in operations:
         sys.stderr.write(f"[{index}/{options.iterations}] {operation}: 1.000 s\n")
@@ -94,25 +100,30 @@ for index in range(1, int(options.iterations) + 1):
         records.append(
             {
                 "record": "iteration",
-                "run_id": run_id,
+                **lead,
                 "index": index,
                 "operation": operation,
                 "phase": "timed",
-                "path": "per-cpu",
-                "driver": "cpu-online",
                 "started": now,
                 "seconds": seconds_of[release]
                 if release in seconds_of
                 else 0.5
                 if rcu.get("rcu_expedited") == "1"
                 else 1.0,
-                "cpus_before": present if off else "0",
-                "cpus_after": "0" if off else present,
-                "cpus_expected": "0" if off else present,
                 "status": "ok",
                 "error": None,
-                "counts": None,
-                "counter": None,
+                "detail": {
+                    "direction": "off" if off else "on",
+                    "switched": 15,
+                    "path": "per-cpu",
+                    "driver": "cpu-online",
+                    "cpus_before": present if off else "0",
+                    "cpus_after": "0" if off else present,
+                    "cpus_expected": "0" if off else present,
+                    "counts": None,
+                    "counter": None,
+                    "trace": None,
+                },
             }
         )
 for index, mode in enumerate(options.trace, start=1):
@@ -120,10 +131,11 @@ for index, mode in enumerate(options.trace, start=1):
         recording = options.output.with_suffix(f".{operation}.{mode}.dat")
         recording.write_bytes(b"\x17\x08Dtracing")
         trace = {"mode": mode, "file": recording.name, "seconds": 2.0, "lost_events": 0}
-        traced = {**records[-1], "operation": operation, "phase": "traced", "index": index, "seconds": None}
-        records.append({**traced, "trace": trace})
+        last = next(record for record in reversed(records) if record.get("operation") == operation)
+        detail = {**last["detail"], "trace": trace}
+        records.append({**last, "phase": "traced", "index": index, "seconds": None, "detail": detail})
 outcome = "failed" if fault == "fails" else "complete"
-records.append({"record": "end", "run_id": run_id, "finished": now, "outcome": outcome, "smt_restored": True})
+records.append({"record": "end", **lead, "finished": now, "outcome": outcome, "restored": True})
 with options.output.open("x") as stream:
     stream.writelines(json.dumps(record) + "\n" for record in records)
 if fault == "fails":

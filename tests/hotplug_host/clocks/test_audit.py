@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from hotplug_common.schemacheck import SCHEMAS
+from clock_check.schema import AUDIT
 from hotplug_host.clocks import kernellog
 from hotplug_host.clocks.facts import Facts, boot_words, tsc_flags
 from hotplug_host.clocks.kernellog import ClockLog, Message, parse
@@ -28,9 +27,7 @@ from hotplug_host.sysfs import Sysfs
 from tests.fakes.fakeclocks import CLOCKSOURCE, CPUS, FakeClocks, replies, write_probe
 
 Run = Callable[..., tuple[int, str, str]]
-SCHEMA: dict[str, Any] = json.loads(
-    files("hotplug_timer.schema").joinpath(SCHEMAS["clock-audit"]).read_text("utf-8")
-)
+SCHEMA = AUDIT.read()
 INVARIANT = ("tsc", "rdtscp", "constant_tsc", "nonstop_tsc")
 WATCHDOG_6_12 = (
     "clocksource: timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too"
@@ -130,10 +127,12 @@ def test_what_was_measured_counts_more_than_what_is_shown(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("hello\n", "f:1: not a clock-check/1 result"),
-        ('{"schema": "hotplug-timer/2", "record": "run"}\n', "f:1: not a clock-check/1 result"),
-        ('{"schema": "clock-check/1"}\n', "f:1: not a clock-check/1 result"),
-        ("[1]\n", "f:1: not a clock-check/1 result"),
+        ("hello\n", "f:1: not a result/3 record of clock-check"),
+        ('{"schema": "hotplug-timer/2", "record": "run"}\n', "f:1: not a result/3 record of clock-check"),
+        ('{"schema": "clock-check/1", "record": "run"}\n', "f:1: not a result/3 record of clock-check"),
+        ('{"schema": "result/3", "tool": "hotplug-timer", "record": "run"}\n', "not a result/3 record of"),
+        ('{"schema": "result/3"}\n', "f:1: not a result/3 record of clock-check"),
+        ("[1]\n", "f:1: not a result/3 record of clock-check"),
         (None, "f: No such file or directory; name what --output wrote"),
     ],
 )

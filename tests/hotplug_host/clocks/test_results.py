@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,17 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import hotplug_timer.cli
-from docpages.paths import DOCS
-from hotplug_common.schemacheck import SCHEMAS
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.reader import read_files
+from hotplug_timer.schema import CLOCK_CHECK_1, RESULT
+from hotplug_timer.upgrade import from_clock_check
+from tests import GOLDEN
 from tests.fakes.fakeclocks import replies, write_probe
 
-#: Results of real runs, which the documentation shows as well.
-EXAMPLES = DOCS / "examples" / "clock-check"
-SCHEMA: dict[str, Any] = json.loads(
-    files("hotplug_timer.schema").joinpath(SCHEMAS["clock-check"]).read_text("utf-8")
-)
+#: Results of real runs, of the version before.
+EXAMPLES = GOLDEN / "results-v2/clock-check"
+OLD_SCHEMA = CLOCK_CHECK_1.read()
 Record = dict[str, Any]
 Run = Callable[..., tuple[int, str, str]]
 
@@ -35,12 +33,16 @@ def write(path: Path, lines: list[Record]) -> Path:
     return path
 
 
-def example(name: str) -> list[Record]:
+def old_example(name: str) -> list[Record]:
     return [json.loads(line) for line in (EXAMPLES / name).read_text().splitlines()]
 
 
+def example(name: str) -> list[Record]:
+    return [from_clock_check(line) for line in old_example(name)]
+
+
 def test_the_schema_is_a_schema() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
+    Draft202012Validator.check_schema(OLD_SCHEMA)
 
 
 @pytest.mark.parametrize("command", ["scale", "order", "drift", "pstates"])
@@ -51,7 +53,7 @@ def test_what_is_written_fits_the_schema_and_is_read(
     host.add_cpufreq()
     output = tmp_path / "out.jsonl"
     run(command, f"--probe={write_probe(tmp_path / 'p', replies(**bend))}", f"--output={output}", "--label=x")
-    whole = Draft202012Validator(SCHEMA)
+    whole = Draft202012Validator(RESULT.read())
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     for line in lines:
         whole.validate(line)
@@ -59,16 +61,18 @@ def test_what_is_written_fits_the_schema_and_is_read(
     assert data.label == "x"
     assert data.clocksource == "tsc"
     assert len(data.iterations) == sum(line["record"] == "iteration" for line in lines)
-    assert data.smt_restored is True
+    assert data.restored is True
 
 
 def test_what_real_runs_wrote_fits_the_schema() -> None:
-    whole = Draft202012Validator(SCHEMA)
+    whole = Draft202012Validator(OLD_SCHEMA)
     names = sorted(path.name for path in EXAMPLES.glob("*.jsonl"))
     assert names == ["drift.jsonl", "order.jsonl", "scale.jsonl"]
     for name in names:
-        for line in example(name):
+        for line in old_example(name):
             whole.validate(line)
+        for line in example(name):
+            Draft202012Validator(RESULT.read()).validate(line)
 
 
 def test_report_takes_them(tmp_path: Path) -> None:
@@ -83,14 +87,14 @@ def test_report_takes_them(tmp_path: Path) -> None:
 
 
 def test_mixed_with_results_of_switches_they_are_told_apart(tmp_path: Path) -> None:
-    switch = DOCS / "examples/demo"
+    switch = GOLDEN / "results-v2/demo"
     data = read_files([EXAMPLES / "scale.jsonl", next(switch.glob("*stock*.jsonl"))])
     assert {run.clocksource for run in data.runs} >= {"tsc", None}
 
 
 def test_one_label_for_two_clocksources_is_warned_of(tmp_path: Path) -> None:
     lines = [
-        {**line, "label": "both"} if line["record"] == "run" else line for line in example("scale.jsonl")
+        {**line, "variant": "both"} if line["record"] == "run" else line for line in example("scale.jsonl")
     ]
     data = read_files([write(tmp_path / "out", lines)])
     names = " and ".join(sorted({str(run.clocksource) for run in data.runs}))
@@ -116,8 +120,29 @@ def test_a_failed_check_is_left_out_and_named(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bend", "words"),
     [
-        ({"schema": "clock-check/2"}, "written for schema clock-check/2, newer than clock-check/1"),
+        ({"schema": "result/4"}, "written for schema result/4, newer than result/3"),
+        ({"schema": "result/2"}, "schema 'result/2' is not result/3"),
         ({"schema": "clock-check/x"}, "schema 'clock-check/x' is not"),
+        ({"operation": "scale/vdso/0-threads"}, "operation: "),
+        ({"operation": "smt=off"}, "operation: "),
+        ({"phase": "counted"}, "phase: "),
+        ({"status": "interrupted", "error": "x"}, "status: "),
+        ({"tool": "hotplug-timer"}, "detail: "),
+        ({"seconds": 0}, "seconds: "),
+        ({"seconds": None}, "seconds: "),
+        ({"status": "failed"}, "error: None is not of type 'string'"),
+        ({"detail": {"scale": {}}}, "detail.scale: "),
+        ({"colour": "red"}, "'colour' was unexpected"),
+    ],
+)
+def test_lines_that_break_the_schema_are_named(tmp_path: Path, bend: Record, words: str) -> None:
+    refused(tmp_path, example("scale.jsonl")[:2], bend, words)
+
+
+@pytest.mark.parametrize(
+    ("bend", "words"),
+    [
+        ({"schema": "clock-check/2"}, "written for schema clock-check/2, newer than clock-check/1"),
         ({"operation": "scale/vdso/0-threads"}, "operation: "),
         ({"operation": "smt=off"}, "operation: "),
         ({"seconds": 0}, "seconds: "),
@@ -127,11 +152,16 @@ def test_a_failed_check_is_left_out_and_named(run: Run, tmp_path: Path) -> None:
         ({"colour": "red"}, "'colour' was unexpected"),
     ],
 )
-def test_lines_that_break_the_schema_are_named(tmp_path: Path, bend: Record, words: str) -> None:
-    good = example("scale.jsonl")[:2]
-    read_files([write(tmp_path / "good", good)])
+def test_lines_that_break_the_schema_of_their_version_are_named(
+    tmp_path: Path, bend: Record, words: str
+) -> None:
+    refused(tmp_path, old_example("scale.jsonl")[:2], bend, words)
+
+
+def refused(folder: Path, good: list[Record], bend: Record, words: str) -> None:
+    read_files([write(folder / "good", good)])
     with pytest.raises(ToolError) as caught:
-        read_files([write(tmp_path / "out", [good[0], {**good[1], **bend}])])
+        read_files([write(folder / "out", [good[0], {**good[1], **bend}])])
     assert caught.value.code == ExitCode.INPUT
     assert "out:2: " in str(caught.value)
     assert words in str(caught.value)
@@ -147,7 +177,8 @@ JSON = st.recursive(
 @given(st.data())
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_lines_bent_in_any_way_are_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
-    lines = example(data.draw(st.sampled_from(["scale.jsonl", "order.jsonl", "drift.jsonl"])))[:3]
+    version = data.draw(st.sampled_from([example, old_example]))
+    lines = version(data.draw(st.sampled_from(["scale.jsonl", "order.jsonl", "drift.jsonl"])))[:3]
     at = data.draw(st.integers(0, len(lines) - 1))
     target: Any = lines[at]
     # Down to any depth: a field of a field of the line.

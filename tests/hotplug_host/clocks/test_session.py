@@ -58,8 +58,8 @@ def test_every_clocksource_is_a_variant_and_the_first_comes_back(
     assert code == 0, err
     assert (tmp_path / "seen").read_text().split() == ["tsc", "tsc", "hpet", "hpet", "acpi_pm", "acpi_pm"]
     assert host.clocksource == "tsc"
-    assert [line["label"] for line in records(output, "run")] == ["tsc", "hpet", "acpi_pm"]
-    assert [line["clock"]["found"] for line in records(output, "run")] == ["tsc"] * 3
+    assert [line["variant"] for line in records(output, "run")] == ["tsc", "hpet", "acpi_pm"]
+    assert [line["detail"]["clock"]["found"] for line in records(output, "run")] == ["tsc"] * 3
     assert [(line["outcome"], line["restored"]) for line in records(output, "end")] == [
         ("complete", True)
     ] * 3
@@ -134,7 +134,7 @@ def test_without_clocksources_in_sysfs_the_clock_is_measured_and_not_switched(
     code, _, err = run("order", f"--probe={probe}", f"--output={output}")
     assert code == 0, err
     (record,) = records(output, "run")
-    assert (record["label"], record["clock"]["clocksource"]) == ("unknown", None)
+    assert (record["variant"], record["detail"]["clock"]["clocksource"]) == ("unknown", None)
 
 
 def test_a_clocksource_the_kernel_does_not_take_is_an_environment_fault(
@@ -229,7 +229,7 @@ def test_a_probe_that_finds_no_cpu_says_which(run: Run, tmp_path: Path, output: 
     assert code == ExitCode.OPERATION
     assert "cannot run on CPU 5: Invalid argument" in err
     (line,) = records(output, "iteration")
-    assert (line["status"], line["seconds"], line["scale"]) == ("invalid", None, None)
+    assert (line["status"], line["seconds"], line["detail"]) == ("invalid", None, {})
 
 
 def test_threads_that_were_moved_make_it_invalid(run: Run, tmp_path: Path, output: Path) -> None:
@@ -341,7 +341,9 @@ def test_every_level_is_held_and_the_limits_come_back(
     assert [line["operation"] for line in lines] == [
         f"pstates/raw/{level}-kHz" for level in (3000000, 2000000, 1000000)
     ]
-    assert {tuple(line["drift"]["frequencies_khz"].values()) for line in lines} == {(1234567,) * len(CPUS)}
+    assert {tuple(line["detail"]["drift"]["frequencies_khz"].values()) for line in lines} == {
+        (1234567,) * len(CPUS)
+    }
     assert len(out.splitlines()) == 4
 
 

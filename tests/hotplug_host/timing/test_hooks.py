@@ -118,7 +118,7 @@ def test_hooks_run_around_every_switch(
         for name in ("smt=off", "smt=on")
         for when in ("prepare", "cleanup")
     ]
-    recorded = lines(settings.output, "run")[0]["settings"]
+    recorded = lines(settings.output, "run")[0]["detail"]
     assert isinstance(recorded, dict)
     assert recorded["prepare"] == logging(log, "prepare")
     assert recorded["cleanup"] == logging(log, "cleanup")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.operations import DIRECTIONS
 from hotplug_host.timing.cycle import check_cycle, parse_operation, parse_operations, start_of
 from hotplug_host.timing.operation import SMT_OFF, SMT_ON, CoresOn, CpuList, Machine, Operation, SmtLevel
 from hotplug_host.topology import Topology, read_topology
@@ -117,7 +118,7 @@ def test_an_operation_alone_starts_elsewhere_than_it_ends(
             [
                 SmtLevel(str(data.draw(st.integers(1, threads)))),
                 CoresOn(str(data.draw(st.integers(1, cores)))),
-                CpuList(format_cpulist(cpus), data.draw(st.booleans())),
+                CpuList(f"{format_cpulist(cpus)}:{data.draw(st.sampled_from(DIRECTIONS))}"),
             ]
         )
     )
@@ -192,11 +193,11 @@ def test_cores_that_would_not_come_back_as_they_went_are_refused(host: FakeHost)
 def test_cpus_that_cannot_go_are_refused_by_number(host: FakeHost) -> None:
     fs = FakeSysfs(host)
     on = machine(cores=2, threads=4, offline=frozenset({7}))
-    CpuList("1-6", False).check(on, fs)
-    refused(ExitCode.USAGE, "CPUs 7-9 not online before the run", CpuList("6-9", False), on, fs)
-    refused(ExitCode.USAGE, "would leave no CPU online", CpuList("0-6", True), on, fs)
+    CpuList("1-6:off").check(on, fs)
+    refused(ExitCode.USAGE, "CPUs 7-9 not online before the run", CpuList("6-9:off"), on, fs)
+    refused(ExitCode.USAGE, "would leave no CPU online", CpuList("0-6:on"), on, fs)
     (host.root / "sys/devices/system/cpu/cpu0/online").unlink()
-    refused(ExitCode.USAGE, "this kernel cannot take CPU 0 offline", CpuList("0-1", False), on, fs)
+    refused(ExitCode.USAGE, "this kernel cannot take CPU 0 offline", CpuList("0-1:off"), on, fs)
 
 
 @pytest.mark.parametrize(
@@ -218,6 +219,6 @@ def test_path_is_told_by_what_smt_control_says(
 
 
 def test_cpus_and_cores_leave_smt_control_alone() -> None:
-    for operation in (CoresOn("1"), CpuList("1", False)):
+    for operation in (CoresOn("1"), CpuList("1:off")):
         assert operation.path("on", "on", machine()) == "per-cpu"
         assert operation.path("on", "off", machine()) is None

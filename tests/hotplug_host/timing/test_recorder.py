@@ -59,8 +59,10 @@ def test_a_traced_iteration_comes_last_and_is_none_of_the_timed(
     last = [json.loads(line) for line in settings.output.read_text().splitlines()][-5:-1]
     assert last == traced
     for record in traced:
-        assert (record["seconds"], record["counts"], record["counter"]) == (None, None, None)
-        trace = record["trace"]
+        detail = record["detail"]
+        assert isinstance(detail, dict)
+        assert (record["seconds"], detail["counts"], detail["counter"]) == (None, None, None)
+        trace = detail["trace"]
         assert isinstance(trace, dict)
         assert trace["seconds"] > 0
         assert trace["lost_events"] == 0
@@ -105,7 +107,7 @@ def test_lost_events_fail_the_run(
     assert caught.value.code == ExitCode.ENVIRONMENT
     (record,) = records(settings.output, "traced")
     assert (record["status"], record["error"]) == ("failed", "the trace lost 7 events")
-    assert record["trace"] == {**record["trace"], "lost_events": 7}  # type: ignore[dict-item]
+    assert record["detail"]["trace"]["lost_events"] == 7  # type: ignore[index]
     read_files([settings.output])
     assert host.online == frozenset(range(8))
     assert not host.has(INSTANCE)

@@ -17,8 +17,9 @@ Execute = Callable[..., str]
 
 
 def lines(path: Path, kind: str = "iteration") -> list[dict[str, object]]:
+    """Return the records of a kind, with the fields of their detail among the others."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    return [record for record in records if record["record"] == kind]
+    return [{**record, **record.get("detail", {})} for record in records if record["record"] == kind]
 
 
 def operations(*names: str) -> tuple[object, ...]:
@@ -48,7 +49,7 @@ def test_a_run_records_what_the_reader_accepts(execute: Execute, host: FakeHost,
     assert [item.counts and item.counts["stop_machine"] for item in run.iterations[-2:]] == [6, 0]
     assert all(item.seconds is None for item in run.iterations[-2:])
     assert {item.path for item in run.iterations} == {"smt/control"}
-    assert (run.outcome, run.smt_restored) == ("complete", True)
+    assert (run.outcome, run.restored) == ("complete", True)
     assert (run.shape.cores, run.shape.threads_per_core, run.shape.cpus) == (2, 4, 8)
     assert run.host.kernel_release == RELEASE
     assert host.online == frozenset(range(8))
@@ -59,6 +60,7 @@ def test_each_timed_transition_changes_cpus(execute: Execute, host: FakeHost, se
     execute(operations=operations("off"), iterations=3)
     for record in lines(settings.output):
         assert (record["cpus_before"], record["cpus_after"]) == ("0-7", "0,4")
+        assert (record["direction"], record["switched"]) == ("off", 6)
     assert host.online == frozenset(range(8))
 
 
@@ -153,7 +155,7 @@ def test_a_cpu_that_stays_is_named_and_the_run_ends(
     assert record["path"] is None
     assert (record["cpus_after"], record["cpus_expected"]) == ("0,4,6-7", "0,4")
     assert lines(settings.output, "end")[0]["outcome"] == "failed"
-    assert lines(settings.output, "end")[0]["smt_restored"] is True
+    assert lines(settings.output, "end")[0]["restored"] is True
     assert host.online == frozenset(range(8))
 
 
@@ -334,14 +336,17 @@ def test_a_bug_still_restores(execute: Execute, host: FakeHost, monkeypatch: pyt
 
 def test_settings_are_recorded(execute: Execute, host: FakeHost, settings: Settings) -> None:
     execute()
-    recorded = lines(settings.output, "run")[0]["settings"]
-    assert recorded == {
+    (recorded,) = lines(settings.output, "run")
+    assert recorded["settings"] == {
         "operations": ["smt=off", "smt=on"],
         "iterations": 2,
-        "count_iterations": 0,
         "warmup": 0,
         "settle_s": 0.0,
         "timeout_s": 20.0,
+    }
+    assert recorded["detail"] == {
+        "smt": {"control": "on", "active": "1"},
+        "count_iterations": 0,
         "operation_timeouts_s": {},
         "prepare": None,
         "cleanup": None,

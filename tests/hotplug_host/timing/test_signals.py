@@ -65,7 +65,7 @@ def test_a_signal_in_mid_switch_finishes_it_keeps_it_and_restores(
     assert (iteration["operation"], iteration["status"]) == ("smt=off", "ok")
     assert isinstance(iteration["seconds"], float)
     assert iteration["seconds"] >= 0.3
-    assert (end["outcome"], end["smt_restored"]) == ("interrupted", True)
+    assert (end["outcome"], end["restored"]) == ("interrupted", True)
 
 
 def test_a_second_signal_ends_the_switch(host: FakeHost, tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_second_signal_ends_the_switch(host: FakeHost, tmp_path: Path) -> None
     assert host.online == frozenset(range(8))
     _, iteration, end = lines(output)
     assert (iteration["status"], iteration["seconds"]) == ("interrupted", None)
-    assert iteration["cpus_after"] == "0,4-7"
-    assert (end["outcome"], end["smt_restored"]) == ("interrupted", True)
+    assert iteration["detail"]["cpus_after"] == "0,4-7"
+    assert (end["outcome"], end["restored"]) == ("interrupted", True)
 
 
 def test_a_signal_while_settling_ends_at_once_and_resume_completes(host: FakeHost, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from hotplug_host import child
 from hotplug_host.child import Watch, describe_failure, run_command, run_function
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.operations import CORES_ON, CPUS, SMT
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.timing.operation import CORES_ON, CPUS, SMT, SMT_OFF, Machine
+from hotplug_host.timing.operation import SMT_OFF, Machine
 from hotplug_host.timing.switch import Ppc64CpuDriver, SmtControlDriver, choose_driver, require_root
 from hotplug_host.topology import read_topology
 from tests.fakes.fakehost import FakeHost, FakeSysfs

@@ -8,8 +8,9 @@ import pytest
 from junitparser import JUnitXml
 
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.operations import key_of
 from hotplug_timer.compare import text as render
-from hotplug_timer.compare.comparison import Comparison, compare, operation_key
+from hotplug_timer.compare.comparison import Comparison, compare
 from hotplug_timer.compare.summary import summarize
 from hotplug_timer.reader import Dataset, read_files
 from tests.samples.resultfiles import STOCK_COUNTS, Record, iteration, records, run_record, write
@@ -178,7 +179,7 @@ def test_warnings_name_what_and_a_remedy(tmp_path: Path, second: list[Record], w
 
 def test_incomplete_runs_are_noticed(tmp_path: Path) -> None:
     lines = records("r1", "stock", [2.0])
-    lines[-1].update(outcome="interrupted", smt_restored=False)
+    lines[-1].update(outcome="interrupted", restored=False)
     notices = compare(load(tmp_path, lines, records("r2", "stock", [2.0])[:-1]), "stock").notices
     assert [text.partition(": ")[2] for text in notices] == [
         "the run was interrupted; what it finished counts",
@@ -257,7 +258,7 @@ def test_speedup_is_of_patched_or_else_of_the_last_variant(tmp_path: Path) -> No
 
 
 def test_operation_keys() -> None:
-    assert [operation_key(name) for name in ("smt=off", "smt=on", "smt=4")] == ["off", "on", "smt4"]
+    assert [key_of(name) for name in ("smt=off", "smt=on", "smt=4")] == ["off", "on", "smt4"]
 
 
 def forced(tmp_path: Path, *runs: list[Record]) -> Comparison:

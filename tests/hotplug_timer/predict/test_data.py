@@ -36,8 +36,8 @@ def larger(lines: list[Record]) -> list[Record]:
     first = ",".join(str(cpu) for cpu in range(0, 64, 8))
     for line in lines[1:-1]:
         ends = (first, "0-63") if line["operation"] == "smt=on" else ("0-63", first)
-        line["cpus_before"], line["cpus_after"] = ends
-        line["cpus_expected"] = ends[1]
+        line["detail"] |= {"cpus_before": ends[0], "cpus_after": ends[1], "cpus_expected": ends[1]}
+        line["detail"]["switched"] = 56
     return lines
 
 

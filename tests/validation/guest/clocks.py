@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import machine
 from machine import record, say
@@ -32,7 +33,7 @@ def clock_check(*words: str) -> int:
     return tool.returncode
 
 
-def results() -> list[dict[str, object]]:
+def results() -> list[dict[str, Any]]:
     """The iterations of the last run, which are gone with the call."""
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
     RESULTS.unlink()
@@ -59,7 +60,7 @@ def order(clocksource: str, calls: int) -> None:
     if code not in (0, WRONG):
         raise SystemExit(f"clock-check order ended with {code}")
     for line in results():
-        record("order", clocksource=clocksource, wrong=code == WRONG, result=line["order"])
+        record("order", clocksource=clocksource, wrong=code == WRONG, result=line["detail"].get("order"))
 
 
 def drift(clocksource: str, reference: str, seconds: float) -> None:
@@ -74,7 +75,7 @@ def drift(clocksource: str, reference: str, seconds: float) -> None:
             clocksource=clocksource,
             reference=reference,
             wrong=line["error"],
-            result=line["drift"],
+            result=line["detail"].get("drift"),
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotplug_common.schemacheck import problem_of
+from clock_check.schema import AUDIT
 from hotplug_host.clocks.audit import SCHEMA as AUDIT_SCHEMA
 from hotplug_host.clocks.table import shown
 from hotplug_host.errors import ExitCode, ToolError
@@ -98,7 +98,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         audit = None
     if not isinstance(audit, dict) or audit.get("schema") != AUDIT_SCHEMA:
         raise ToolError(f"{path} is no {AUDIT_SCHEMA}", "name files of audit --json", ExitCode.INPUT)
-    problem = problem_of("audit", audit, "clock-audit")
+    problem = AUDIT.problem_of("audit", audit)
     if problem is not None:
         raise ToolError(
             f"{path}: {problem}", f"name what audit --json printed ({AUDIT_SCHEMA})", ExitCode.INPUT

@@ -42,6 +42,10 @@ class Progress:
         self._wanted = 0
         self._next_plain = PLAIN_INTERVAL_S
 
+    def expect(self, total: int) -> None:
+        """Start over with so many switches to do."""
+        self._total, self._done, self._started = total, 0, time.monotonic()
+
     def begin(self, what: str, wanted: int) -> None:
         """Say which switch `tick` is about, and how many CPUs it has to leave online."""
         self._what, self._wanted = what, wanted

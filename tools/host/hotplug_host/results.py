@@ -11,25 +11,31 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.jsonl import parse, whole_lines
+from hotplug_host.records import FAMILY, ITERATION, OK, RUN, SCHEMA, Record
 
-SCHEMA_NAME = "hotplug-timer/"
-SCHEMA = f"{SCHEMA_NAME}2"
-Record = dict[str, Any]
 #: What to do when the disk is full.
 FULL = "what it holds is kept: make room, then continue with --resume"
 
+ANOTHER = "name another --output; nothing was changed"
+#: What a result file begins with, as `records` writes it.
+BEGINNING = b'{"record":"run"'
+#: Schemas of earlier versions, which `hotplug-timer convert` turns into this one.
+OLDER = ("hotplug-timer/1", "hotplug-timer/2")
+
 #: What has to be the same for a run to be continued: (name shown, path of keys in a run's record).
 RESUME_KEYS = (
-    ("label", ("label",)),
+    ("tool", ("tool",)),
+    ("label", ("variant",)),
     ("operations", ("settings", "operations")),
     ("iterations", ("settings", "iterations")),
-    ("count iterations", ("settings", "count_iterations")),
+    ("count iterations", ("detail", "count_iterations")),
     ("warm-up", ("settings", "warmup")),
     ("settle time", ("settings", "settle_s")),
-    ("--prepare", ("settings", "prepare")),
-    ("--cleanup", ("settings", "cleanup")),
-    ("--trace", ("settings", "traces")),
-    ("driver (--via)", ("settings", "via")),
+    ("--prepare", ("detail", "prepare")),
+    ("--cleanup", ("detail", "cleanup")),
+    ("--trace", ("detail", "traces")),
+    ("driver (--via)", ("detail", "via")),
     ("boot method", ("host", "boot_method")),
     ("host", ("host", "hostname")),
     ("machine", ("host", "machine")),
@@ -120,27 +126,28 @@ def read_previous(path: Path) -> Previous | None:
 
     ToolError (INPUT) when it is not a result file of this schema.
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise ToolError(
-            f"cannot read {path}: {error.strerror}", "name another --output", ExitCode.INPUT
-        ) from error
-    whole = data[: data.rfind(b"\n") + 1]
-    if not whole and data and not data.startswith(b'{"record":"run"'):
-        raise _foreign(path, 1)
-    records = [_parse(path, number, line) for number, line in enumerate(whole.splitlines(), start=1)]
-    if not records:
+    run: Record | None = None
+    done: set[tuple[str, int, str]] = set()
+    cut: list[str] = []
+    whole_bytes = 0
+    for number, line in whole_lines(path, cut, "a result", ANOTHER):
+        try:
+            record = parse(line)
+            run = run or _first(path, record)
+            if record.get("record") == ITERATION and record["status"] == OK:
+                done.add((str(record["phase"]), int(record["index"]), str(record["operation"])))
+        except (ValueError, TypeError, LookupError):
+            raise _foreign(path, number) from None
+        whole_bytes += len(line.encode())
+    if run is None:
+        with path.open("rb") as file:
+            beginning = file.read(len(BEGINNING))
+        if beginning and beginning != BEGINNING:
+            raise _foreign(path, 1)
         return None
-    _check_schema(path, records[0])
-    done = frozenset(
-        (str(record.get("phase")), _index(path, number, record), str(record.get("operation")))
-        for number, record in enumerate(records, start=1)
-        if record.get("record") == "iteration" and record.get("status") == "ok"
-    )
-    return Previous(records[0], done, len(whole))
+    return Previous(run, frozenset(done), whole_bytes)
 
 
 def check_same(path: Path, previous: Mapping[str, Any], current: Mapping[str, Any]) -> None:
@@ -169,38 +176,22 @@ def _show(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _index(path: Path, number: int, record: Record) -> int:
-    index = record.get("index")
-    if not isinstance(index, int):
-        raise _foreign(path, number)
-    return index
-
-
-def _parse(path: Path, number: int, line: bytes) -> Record:
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _foreign(path, number) from None
-    if not isinstance(record, dict):
-        raise _foreign(path, number)
-    return record
-
-
-def _check_schema(path: Path, first: Record) -> None:
-    schema = first.get("schema")
-    if first.get("record") != "run" or not isinstance(schema, str) or not schema.startswith(SCHEMA_NAME):
+def _first(path: Path, record: Record) -> Record:
+    """Return the first record of a file; ToolError (INPUT) when no run of this schema begins with it."""
+    schema = record.get("schema")
+    known = isinstance(schema, str) and (schema in OLDER or schema.startswith(f"{FAMILY}/"))
+    if record.get("record") != RUN or not known:
         raise _foreign(path, 1)
     if schema != SCHEMA:
         raise ToolError(
             f"{path}:1: written for schema {schema}, and this version of hotplug-timer writes {SCHEMA}",
-            "continue it with the version that began it, or name another --output; nothing was changed",
+            f"hotplug-timer convert {path} -o COPY makes a {SCHEMA} file to continue; nothing was changed"
+            if schema in OLDER
+            else "continue it with the version that began it, or name another --output; nothing was changed",
             ExitCode.INPUT,
         )
+    return record
 
 
 def _foreign(path: Path, number: int) -> ToolError:
-    return ToolError(
-        f"{path}:{number}: not a {SCHEMA} result",
-        "name another --output; nothing was changed",
-        ExitCode.INPUT,
-    )
+    return ToolError(f"{path}:{number}: not a result of schema {SCHEMA}", ANOTHER, ExitCode.INPUT)

@@ -33,6 +33,7 @@ examples:
   hotplug-timer trace stock.smt=off.states.dat
   hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --base 6.12
   hotplug-timer history add patched.jsonl --store results/history
+  hotplug-timer convert old/*.jsonl --output-dir new
 """
 BUNDLE_EPILOG = """\
 examples:
@@ -98,6 +99,20 @@ examples:
   hotplug-timer trace stock.*.counts.dat --format json
   # of another tool: offcputime-bpfcc -K -f --state 2 120 > switch.folded
   hotplug-timer trace switch.folded
+"""
+CONVERT_DESCRIPTION = """\
+Write result files of earlier versions (hotplug-timer/1 and /2, clock-check/1) in the form of this version,
+result/3. All commands read them as they are; `run --resume` continues only files of this version.
+Every line is checked. A line that a crash cut short is left out. No file is overwritten.
+"""
+CONVERT_EPILOG = """\
+examples:
+  hotplug-timer convert old/*.jsonl --output-dir new
+  # continue a run that an earlier version began
+  hotplug-timer convert stock.jsonl -o stock-3.jsonl
+  hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock-3.jsonl --resume
+
+Traces are looked for beside the result file that names them: move them along.
 """
 REPORT_DESCRIPTION = """\
 Write report.html, one file that needs no other and no network, and summary.json into a directory. In it are
@@ -169,6 +184,8 @@ def build_parser() -> Parser:
     _add_trace(commands)
 
     _add_report(commands)
+
+    _add_convert(commands)
 
     history_arguments.add_commands(commands)
 
@@ -313,6 +330,30 @@ def _add_report(commands: Commands) -> None:
     report.set_defaults(handler=_report)
 
 
+def _add_convert(commands: Commands) -> None:
+    convert = add_subcommand(
+        commands,
+        "convert",
+        summary="write result files of earlier versions in today's form",
+        description=CONVERT_DESCRIPTION,
+        examples=CONVERT_EPILOG,
+    )
+    convert.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="result file of `run` or of clock-check"
+    )
+    output = convert.add_mutually_exclusive_group()
+    output.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write all records into FILE (default: print them)"
+    )
+    output.add_argument(
+        "--output-dir",
+        type=Path,
+        metavar="DIR",
+        help="write each file into DIR, under its own name; made when missing",
+    )
+    convert.set_defaults(handler=_convert)
+
+
 def _add_format(parser: argparse._ActionsContainer, *more: str) -> None:
     parser.add_argument(
         "--format",
@@ -368,6 +409,12 @@ def _trace(arguments: argparse.Namespace) -> None:
     from hotplug_timer.trace.command import trace  # noqa: PLC0415
 
     trace(arguments, sys.stdout, sys.stderr)
+
+
+def _convert(arguments: argparse.Namespace) -> None:
+    from hotplug_timer.convert import convert  # noqa: PLC0415
+
+    convert(arguments, sys.stdout, sys.stderr)
 
 
 def _report(arguments: argparse.Namespace) -> None:

@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hotplug_common.jsonl import parse, whole_lines
-from hotplug_common.schemacheck import problem_of
+from hotplug_common.schemacheck import Schema
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.hostinfo import HostInfo
-from hotplug_timer import clockrecords
+from hotplug_host.jsonl import parse, whole_lines
+from hotplug_host.records import (
+    CLOCK_CHECK,
+    END,
+    FAMILY,
+    ITERATION,
+    OK,
+    RUN,
+    SCHEMA,
+    TIMER,
+    VERSION,
+    Record,
+)
 from hotplug_timer.iterations import Iterations
+from hotplug_timer.schema import CLOCK_CHECK_1, RESULT, RESULT_2
+from hotplug_timer.upgrade import from_clock_check, from_timer
 
-FAMILY = "hotplug-timer"
 GIVE_RESULTS = "give result files written by hotplug-timer run"
-#: The newest one read. Each has all that the one before it has, so the newest schema accepts them all.
-SCHEMA_VERSION = 2
+#: What clock-check measures with.
+PROBE = "clock-probe"
 #: Characters of result lines that are kept as they are, for the report to embed: 12,000 iterations.
 MAX_RAW = 1 << 22
 #: What a clock of nanoseconds can have measured; 30 years are more than anyone waits.
 MIN_SECONDS, MAX_SECONDS = 1e-9, 1e9
 #: Counts and indices are below this; sums of a few stay exact as floating-point numbers.
 MAX_COUNT = 1 << 50
-Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Version:
+    """Which versions of a form are read, by which schema, and what makes result/3 of a record."""
+
+    first: int
+    newest: int
+    schema: Schema
+    upgrade: Callable[[Mapping[str, Any]], Record]
+
+
+#: By the word before the slash in `schema`. The newest schema of a form accepts its earlier versions.
+_VERSIONS = {
+    FAMILY: _Version(VERSION, VERSION, RESULT, dict),
+    TIMER: _Version(1, 2, RESULT_2, from_timer),
+    CLOCK_CHECK: _Version(1, 1, CLOCK_CHECK_1, from_clock_check),
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +100,7 @@ class Run:
     """
 
     source: str
+    tool: str
     run_id: str
     label: str
     started: str
@@ -84,7 +114,7 @@ class Run:
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
     finished: str | None = None
-    smt_restored: bool | None = None
+    restored: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -117,6 +147,31 @@ class _Raw:
         return None if self._lines is None else "".join(self._lines)
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of a result file: where it is, its text, and the record in it as result/3."""
+
+    where: str
+    text: str
+    record: Record
+
+
+def checked_lines(path: Path, runs: dict[str, Run], notices: list[str]) -> Iterator[Line]:
+    """Yield the lines of a result file and keep in RUNS, by id, what they say.
+
+    ToolError (INPUT), with file and line, for a line that is none or that was read before. A last line that
+    is cut short becomes a notice.
+    """
+    number = 0
+    for number, text in whole_lines(path, notices, "a result", GIVE_RESULTS):
+        where = f"{path}:{number}"
+        line = Line(where, text, _record(where, text))
+        _take(runs, line, path)
+        yield line
+    if number == 0:
+        raise _input_error(f"{path}: holds no results")
+
+
 def read_files(paths: Iterable[Path]) -> Dataset:
     """Read result files; ToolError (INPUT), with file and line, when one is not what it should be.
 
@@ -126,29 +181,32 @@ def read_files(paths: Iterable[Path]) -> Dataset:
     notices: list[str] = []
     raw = _Raw()
     for path in paths:
-        number = 0
-        for number, line in whole_lines(path, notices, "a result", GIVE_RESULTS):
-            _take(runs, _record(f"{path}:{number}", line), path, f"{path}:{number}")
-            raw.add(line)
-        if number == 0:
-            raise _input_error(f"{path}: holds no results")
+        for line in checked_lines(path, runs, notices):
+            raw.add(line.text)
     ordered = sorted(runs.values(), key=lambda run: run.started)
     return Dataset(tuple(ordered), tuple(notices), raw.text())
 
 
-def _record(where: str, line: str) -> Record:
+def _record(where: str, text: str) -> Record:
     try:
-        record = parse(line)
+        record = parse(text)
     except ValueError:
         raise _input_error(f"{where}: not a JSON object, so not a line of a result file") from None
-    kind = record.get("record") if isinstance(record, dict) else None
-    if kind not in ("run", "iteration", "end"):
+    kind = record.get("record")
+    if kind not in (RUN, ITERATION, END):
         raise _input_error(f"{where}: not a record of a hotplug-timer result file")
-    family = _family(where, kind, record.get("schema"))
-    problem = problem_of(kind, record, family) or _range_problem(record)
+    version = _version(where, kind, record.get("schema"))
+    problem = version.schema.problem_of(kind, record)
+    if problem is None:
+        try:
+            record = version.upgrade(record)
+        except ValueError as error:
+            problem = str(error)
+        else:
+            problem = _range_problem(record)
     if problem:
         raise _input_error(f"{where}: {problem}")
-    return clockrecords.translated(record) if family == clockrecords.FAMILY else dict(record)
+    return record
 
 
 def _range_problem(record: Record) -> str | None:
@@ -159,7 +217,7 @@ def _range_problem(record: Record) -> str | None:
     seconds = record.get("seconds")
     if seconds is not None and not MIN_SECONDS <= seconds <= MAX_SECONDS:
         return f"seconds: {_short(seconds)} is not a time that can have been measured"
-    counts = record.get("counts") or {}
+    counts = record.get("detail", {}).get("counts") or {}
     numbers = {"index": record.get("index", 0), **{f"counts.{name}": value for name, value in counts.items()}}
     wrong = next((name for name, value in numbers.items() if abs(value) > MAX_COUNT), None)
     return f"{wrong}: {_short(numbers[wrong])} is more than can have been counted" if wrong else None
@@ -169,27 +227,28 @@ def _short(number: float) -> str:
     return str(number) if isinstance(number, float) or abs(number) <= MAX_COUNT else "an enormous number"
 
 
-def _family(where: str, kind: str, schema: object) -> str:
-    """Return who wrote a record; ToolError (INPUT) when it was nobody known, or a later version."""
-    if kind != "run" and schema is None:
-        return FAMILY
+def _version(where: str, kind: str, schema: object) -> _Version:
+    """Return the version of a record; ToolError (INPUT) when it is none known, or a later one."""
+    if kind != RUN and schema is None:
+        return _VERSIONS[TIMER]
     text = str(schema)
-    version = re.fullmatch(f"({FAMILY}|{clockrecords.FAMILY})/([0-9]{{1,9}})", text)
-    if version is None:
-        raise _input_error(f"{where}: schema {text!r} is not {FAMILY}/{SCHEMA_VERSION}")
-    newest = SCHEMA_VERSION if version[1] == FAMILY else clockrecords.VERSION
-    if int(version[2]) > newest:
+    named = re.fullmatch(f"({'|'.join(_VERSIONS)})/([0-9]{{1,9}})", text)
+    if named is None or int(named[2]) < _VERSIONS[named[1]].first:
+        raise _input_error(f"{where}: schema {text!r} is not {SCHEMA}")
+    version = _VERSIONS[named[1]]
+    if int(named[2]) > version.newest:
         raise ToolError(
-            f"{where}: written for schema {text}, newer than {version[1]}/{newest}",
+            f"{where}: written for schema {text}, newer than {named[1]}/{version.newest}",
             "read it with the hotplug-timer version that wrote it, or a later one",
             ExitCode.INPUT,
         )
-    return version[1]
+    return version
 
 
-def _take(runs: dict[str, Run], record: Record, path: Path, where: str) -> None:
-    run_id = record["run_id"]
-    if record["record"] == "run":
+def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
+    record, where = line.record, line.where
+    run_id, detail = record["run_id"], record.get("detail", {})
+    if record["record"] == RUN:
         if run_id in runs:
             raise _input_error(
                 f"{where}: run {run_id} was read already, from {runs[run_id].source}", "name it once"
@@ -199,23 +258,27 @@ def _take(runs: dict[str, Run], record: Record, path: Path, where: str) -> None:
     run = runs.get(run_id)
     if run is None or run.source != str(path):
         raise _input_error(f"{where}: belongs to run {run_id}, whose record is not above it")
-    if record["record"] == "iteration":
-        if record["status"] == "ok" and record["cpus_after"] != record["cpus_expected"]:
-            raise _input_error(f"{where}: says ok, but cpus_after is not cpus_expected")
-        run.iterations.append(record)
-        if record["status"] == "ok" and (trace := record.get("trace")) is not None:
-            run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
-    else:
-        run.outcome, run.finished = record["outcome"], record["finished"]
-        run.smt_restored = record["smt_restored"]
+    if record["record"] == END:
+        if run.outcome is not None:
+            raise _input_error(f"{where}: run {run_id} has ended already", "name each run once")
+        run.outcome, run.finished, run.restored = record["outcome"], record["finished"], record["restored"]
+        return
+    if record["status"] == OK and detail.get("cpus_after") != detail.get("cpus_expected"):
+        raise _input_error(f"{where}: says ok, but cpus_after is not cpus_expected")
+    if not run.iterations.append(record):
+        name = f"{record['operation']} {record['phase']} iteration {record['index']}"
+        raise _input_error(f"{where}: {name} of run {run_id} was read already", "give each line once")
+    if record["status"] == OK and (trace := detail.get("trace")) is not None:
+        run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
 
 
 def _run(record: Record, path: Path) -> Run:
-    topology, settings = record["topology"], record["settings"]
+    topology, settings, detail = record["topology"], record["settings"], record["detail"]
     return Run(
         source=str(path),
+        tool=record["tool"],
         run_id=record["run_id"],
-        label=record["label"],
+        label=record["variant"],
         started=record["started"],
         host=HostInfo(**record["host"]),
         shape=Shape(
@@ -224,13 +287,13 @@ def _run(record: Record, path: Path) -> Run:
         rcu=record["rcu"],
         operations=tuple(settings["operations"]),
         conditions=Conditions(
-            via=settings["via"],
+            via=detail.get("via", PROBE),
             warmup=int(settings["warmup"]),
             settle_s=float(settings["settle_s"]),
-            prepare=settings.get("prepare"),
-            cleanup=settings.get("cleanup"),
+            prepare=detail.get("prepare"),
+            cleanup=detail.get("cleanup"),
         ),
-        clocksource=record.get("clock", {}).get("clocksource"),
+        clocksource=detail.get("clock", {}).get("clocksource"),
     )
 
 

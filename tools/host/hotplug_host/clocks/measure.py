@@ -30,6 +30,7 @@ from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import describe_cpus
 
 VDSO, SYSCALL = "vdso", "syscall"
+SCALE, ORDER, DRIFT = "scale", "order", "drift"
 PATHS = (VDSO, SYSCALL)
 #: Samples of `scale` and `order` are of so many calls: one takes nanoseconds, which nobody reads in seconds.
 CALLS_PER_SAMPLE = 1_000_000
@@ -77,9 +78,13 @@ class Caller:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One operation: its name, what does it, and the settings that are held meanwhile, for which purpose."""
+    """One operation: its name, what does it, and the settings that are held meanwhile, for which purpose.
+
+    `gives` is the name of its detail in records: SCALE, ORDER or DRIFT.
+    """
 
     operation: str
+    gives: str
     perform: Callable[[Caller], Outcome]
     settings: tuple[Setting, ...] = ()
     purpose: Purpose | None = None
@@ -115,7 +120,7 @@ def scale(path: str, threads: int, seconds: float) -> Measurement:
             },
         )
 
-    return Measurement(f"scale/{path}/{_threads(threads)}", perform)
+    return Measurement(f"{SCALE}/{path}/{_threads(threads)}", SCALE, perform)
 
 
 def order(path: str, threads: int, calls: int) -> Measurement:
@@ -149,7 +154,7 @@ def order(path: str, threads: int, calls: int) -> Measurement:
             },
         )
 
-    return Measurement(f"order/{path}/{_threads(threads)}", perform)
+    return Measurement(f"{ORDER}/{path}/{_threads(threads)}", ORDER, perform)
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ class Watching:
 
 def drift(watching: Watching) -> Measurement:
     """Hold the system clock against the reference from every CPU, and the CPUs' clocks against each other."""
-    return Measurement(f"drift/{watching.name}", lambda caller: _watch(caller, watching, None))
+    return Measurement(f"{DRIFT}/{watching.name}", DRIFT, lambda caller: _watch(caller, watching, None))
 
 
 def pstates(
@@ -181,7 +186,7 @@ def pstates(
         return _watch(caller, watching, lambda: cpufreq.read_frequencies(fs, policies))
 
     name = f"pstates/{watching.name}/{frequencies[0]}-kHz"
-    return Measurement(name, perform, cpufreq.plan(policies, frequencies), cpufreq.purpose(policies))
+    return Measurement(name, DRIFT, perform, cpufreq.plan(policies, frequencies), cpufreq.purpose(policies))
 
 
 def _watch(caller: Caller, watching: Watching, frequencies: Callable[[], dict[str, int]] | None) -> Outcome:

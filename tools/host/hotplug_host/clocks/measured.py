@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hotplug_host.clocks.measure import CALLS_PER_SAMPLE
-from hotplug_host.clocks.records import FAILED, OK, SCHEMA, TIMED
+from hotplug_host.clocks.measure import CALLS_PER_SAMPLE, ORDER, SCALE
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.jsonl import parse, whole_lines
+from hotplug_host.records import CLOCK_CHECK, FAILED, ITERATION, OK, RUN, SCHEMA, TIMED
 
 #: Operations whose samples are the time of calls.
-_CALLS = ("scale/", "order/")
+_CALLS = (f"{SCALE}/", f"{ORDER}/")
+HINT = "name what --output wrote"
 
 
 @dataclass(frozen=True)
@@ -60,30 +61,20 @@ def read_measured(paths: Iterable[Path]) -> tuple[Measured, ...]:
 
 def _take(path: Path, cells: dict[tuple[str | None, str], _Cell]) -> None:
     clocksources: dict[str, str | None] = {}
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in whole_lines(path, [], "a result", HINT):
         try:
-            record = json.loads(line)
-            if record["schema"] != SCHEMA:
+            record = parse(line)
+            if (record["schema"], record["tool"]) != (SCHEMA, CLOCK_CHECK):
                 raise ValueError
-            if record["record"] == "run":
-                clocksources[record["run_id"]] = record["clock"]["clocksource"]
-            elif record["record"] == "iteration" and record["phase"] == TIMED:
+            if record["record"] == RUN:
+                clocksources[record["run_id"]] = record["detail"]["clock"]["clocksource"]
+            elif record["record"] == ITERATION and record["phase"] == TIMED:
                 key = (clocksources[record["run_id"]], str(record["operation"]))
                 _add(cells.setdefault(key, _Cell()), record)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             raise ToolError(
-                f"{path}:{number}: not a {SCHEMA} result", "name what --output wrote", ExitCode.INPUT
+                f"{path}:{number}: not a {SCHEMA} record of {CLOCK_CHECK}", HINT, ExitCode.INPUT
             ) from None
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise ToolError(
-            f"cannot read {path}: {error.strerror}", "name what --output wrote", ExitCode.INPUT
-        ) from error
-    return text[: text.rfind("\n") + 1].splitlines()
 
 
 def _add(cell: _Cell, record: Mapping[str, Any]) -> None:
@@ -91,7 +82,7 @@ def _add(cell: _Cell, record: Mapping[str, Any]) -> None:
     status = record["status"]
     if status not in (OK, FAILED):
         return
-    order = record["order"]
+    order = record["detail"].get(ORDER)
     if order is not None:
         cell.violations = (cell.violations or 0) + int(order["violations"])
     if status == OK:

@@ -2,42 +2,54 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from hotplug_host import clocksource
+from hotplug_host import clocksource, records
 from hotplug_host.clock import now
-from hotplug_host.clocks import records, table
+from hotplug_host.clocks import table
 from hotplug_host.clocks.held import Held, holding
 from hotplug_host.clocks.measure import Caller, Measurement, Outcome
 from hotplug_host.clocks.probe import CpuGoneError, Probe, StoppedError, stopped
-from hotplug_host.clocks.records import (
-    COMPLETE,
-    FAILED,
-    INTERRUPTED,
-    INVALID,
-    OK,
-    TIMED,
-    WARMUP,
-    Subject,
-    Turn,
-)
 from hotplug_host.clocksource import Clocksources
+from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.progress import Progress
+from hotplug_host.records import COMPLETE, FAILED, INTERRUPTED, INVALID, OK, TIMED, WARMUP, Measured, Origin
 from hotplug_host.results import ResultWriter, create
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.topology import describe_cpus, read_online
+from hotplug_host.topology import describe_cpus, read_online, read_topology
 
-PROGRAM = "clock-check"
+PROGRAM = records.CLOCK_CHECK
 #: The guardian's last resort, in seconds beyond what all measurements may take.
 MARGIN_S = 60.0
 #: How often a measurement calls the probe at most.
 CALLS = 3
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a run measures. `clocksource` is None where the kernel does not say which it uses."""
+
+    origin: Origin
+    clocksource: str | None
+    cpus: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """Return the variant's name."""
+        return self.origin.variant
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which iteration it is: its phase, and its number in that, from 1."""
+
+    phase: str
+    index: int
 
 
 @dataclass(frozen=True)
@@ -102,7 +114,7 @@ class Session:
     def _block(self, found: Clocksources, name: str | None) -> None:
         """Measure with one clocksource."""
         plan, held, outcome = self._plan, Held(), FAILED
-        subject = Subject(uuid.uuid4().hex, plan.label or name or "unknown", name, plan.cpus)
+        subject = Subject(Origin(PROGRAM, plan.label or name or "unknown"), name, plan.cpus)
         rounds = plan.warmup + plan.iterations
         most_s = rounds * len(plan.measurements) * (CALLS * plan.timeout_s + plan.settle_s) + MARGIN_S
         begun = False
@@ -118,7 +130,7 @@ class Session:
         finally:
             self._left += held.problems
             if begun:
-                self._append(records.end_record(subject, outcome, not self._left))
+                self._append(records.end_record(subject.origin, outcome, not self._left))
 
     def _measure(self, subject: Subject, held: Held) -> None:
         for phase, rounds in ((WARMUP, self._plan.warmup), (TIMED, self._plan.iterations)):
@@ -156,18 +168,17 @@ class Session:
             self._left += inner.problems
         broken = broken or self._disturbance(subject, outcome)
         problem = outcome.problem if outcome else None
-        self._append(
-            records.iteration_record(
-                subject,
-                turn,
-                measurement.operation,
-                started=started,
-                status=INVALID if broken else FAILED if problem else OK,
-                error=broken or problem,
-                seconds=outcome.seconds if outcome else None,
-                detail=outcome.detail if outcome else None,
-            )
+        measured = Measured(
+            index=turn.index,
+            operation=measurement.operation,
+            phase=turn.phase,
+            started=started,
+            seconds=outcome.seconds if outcome else None,
+            status=INVALID if broken else FAILED if problem else OK,
+            error=broken or problem,
         )
+        detail = {measurement.gives: outcome.detail} if outcome else {}
+        self._append(records.iteration_record(subject.origin, measured, detail))
         if broken or outcome is None:
             raise ToolError(
                 f"{measurement.operation}: {broken}",
@@ -202,22 +213,22 @@ class Session:
         return None
 
     def _run_record(self, subject: Subject, found: Clocksources) -> Mapping[str, object]:
-        plan = self._plan
-        return records.run_record(
-            self._fs,
-            subject,
-            found,
-            {
-                **plan.settings,
-                "iterations": plan.iterations,
-                "warmup": plan.warmup,
-                "settle_s": plan.settle_s,
-                "timeout_s": plan.timeout_s,
-            },
-            [measurement.operation for measurement in plan.measurements],
-            boot_method=plan.boot_method,
-            emulated=plan.emulated,
+        plan, topology = self._plan, read_topology(self._fs)
+        settings = records.Settings(
+            operations=[measurement.operation for measurement in plan.measurements],
+            iterations=plan.iterations,
+            warmup=plan.warmup,
+            settle_s=plan.settle_s,
+            timeout_s=plan.timeout_s,
         )
+        clock = {
+            "clocksource": subject.clocksource,
+            "found": found.current,
+            "available": list(found.available),
+        }
+        host = records.Host(self._fs, topology, topology.online, plan.boot_method, plan.emulated)
+        detail = {"clock": clock, "cpus": format_cpulist(subject.cpus), **plan.settings}
+        return records.run_record(subject.origin, host, settings, detail)
 
     def _append(self, record: Mapping[str, object]) -> None:
         if self._writer is not None:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 from hotplug_host import __version__
 from hotplug_host.arguments import add_host_arguments, add_sysroot
 from hotplug_host.entry import Parser
+from hotplug_host.operations import SMT, name_of, parse_one
 from hotplug_host.preflight.judge import AB, PURPOSES, Plan
 from hotplug_host.preflight.preflight import PreflightSettings, preflight
+from hotplug_host.records import TIMER
 from hotplug_host.signals import StopRequest
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.timing.cycle import parse_operation, parse_operations
+from hotplug_host.timing.cycle import parse_operations
 from hotplug_host.timing.hooks import parse_hook
-from hotplug_host.timing.operation import SMT, SmtLevel
+from hotplug_host.timing.operation import SmtLevel
 from hotplug_host.timing.plan import Settings
 from hotplug_host.timing.runner import Runner
 from hotplug_host.timing.smt import SmtSettings, SmtSwitch
@@ -29,7 +31,7 @@ from hotplug_host.timing.tracing import MODES
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
-PROGRAM = "hotplug-timer"
+PROGRAM = TIMER
 RUN_SUMMARY = "time SMT and CPU switches on this host"
 RUN_DESCRIPTION = """\
 Time SMT and CPU switches on this host. The OPERATIONs form a cycle that every iteration goes through
@@ -267,15 +269,14 @@ def look(arguments: argparse.Namespace) -> None:
 
 def smt(arguments: argparse.Namespace) -> None:
     """Do what `smt` was asked for; ToolError on everything but success."""
-    operation = parse_operation(f"{SMT}={arguments.level}")
-    assert isinstance(operation, SmtLevel)  # noqa: S101 - by its prefix
+    level = parse_one(name_of(SMT, arguments.level))
     settings = SmtSettings(
-        operation=operation,
+        operation=SmtLevel(level.argument),
         expedite=arguments.expedite,
         tune_fqs=arguments.tune_fqs,
         dry_run=arguments.dry_run,
         as_json=arguments.json,
-        timeout_s=operation.timeout_s or arguments.timeout,
+        timeout_s=level.timeout_s or arguments.timeout,
         via=arguments.via,
     )
     with contextlib.closing(StopRequest()) as stop:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.hostinfo import read_machine
+from hotplug_host.operations import ALL_CORES, CORES_ON, CPUS, OFF, ON, SMT, Spec, name_of
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import Topology, control_label, cpu_file, describe_cpus
 
-SMT, CORES_ON, CPUS = "smt", "cores-on", "cpus"
 PATH_CONTROL = "smt/control"
 PATH_PER_CPU = "per-cpu"
 
@@ -29,18 +30,23 @@ class Machine:
         return self.topology.active_cores(self.baseline)
 
 
+@dataclass(frozen=True)
 class Operation(abc.ABC):
-    """One switch. What it leaves online depends on the machine alone, not on what was before."""
+    """One switch. What it leaves online depends on the machine alone, not on what was before.
 
+    `argument` is what follows "=" in its name; `timeout_s` is how many seconds it may take, None for the
+    run's --timeout.
+    """
+
+    argument: str
+    timeout_s: float | None = field(default=None, compare=False)
     #: SMT, CORES_ON or CPUS.
-    kind: str
-    #: Seconds it may take; None for the run's --timeout.
-    timeout_s: float | None
+    kind: ClassVar[str]
 
     @property
-    @abc.abstractmethod
     def name(self) -> str:
         """Return the operation as in results: as on the command line, without the time limit."""
+        return name_of(self.kind, self.argument)
 
     @abc.abstractmethod
     def check(self, machine: Machine, fs: Sysfs) -> None:
@@ -76,20 +82,18 @@ class Operation(abc.ABC):
 class SmtLevel(Operation):
     """An SMT level: "off", "on" or a number of threads per core."""
 
-    level: str
-    timeout_s: float | None = field(default=None, compare=False)
     kind = SMT
 
     @property
-    def name(self) -> str:
-        """Return the operation as in results."""
-        return f"smt={self.level}"
+    def level(self) -> str:
+        """Return the level as the user gives it."""
+        return self.argument
 
     def threads(self, threads_per_core: int) -> int:
         """Return how many threads of each core are online afterwards."""
-        if self.level == "off":
+        if self.level == OFF:
             return 1
-        return threads_per_core if self.level == "on" else int(self.level)
+        return threads_per_core if self.level == ON else int(self.level)
 
     def check(self, machine: Machine, fs: Sysfs) -> None:
         """Refuse a level this machine lacks (ToolError, USAGE)."""
@@ -133,26 +137,19 @@ class SmtLevel(Operation):
         return PATH_CONTROL if after == self.label(machine) else None
 
 
-SMT_OFF = SmtLevel("off")
-SMT_ON = SmtLevel("on")
+SMT_OFF = SmtLevel(OFF)
+SMT_ON = SmtLevel(ON)
 
 
 @dataclass(frozen=True)
 class CoresOn(Operation):
     """A number of cores with CPUs online, as of `ppc64_cpu --cores-on`: the last cores go first."""
 
-    cores: str
-    timeout_s: float | None = field(default=None, compare=False)
     kind = CORES_ON
-
-    @property
-    def name(self) -> str:
-        """Return the operation as in results."""
-        return f"cores-on={self.cores}"
 
     def count(self, machine: Machine) -> int:
         """Return how many cores have CPUs online afterwards."""
-        return len(machine.active_cores) if self.cores == "all" else int(self.cores)
+        return len(machine.active_cores) if self.argument == ALL_CORES else int(self.argument)
 
     def check(self, machine: Machine, fs: Sysfs) -> None:
         """Refuse more cores than take part, and states that ppc64_cpu does not come back to."""
@@ -189,7 +186,7 @@ class CoresOn(Operation):
     def far_end(self, machine: Machine) -> CoresOn:
         """Return one core for all cores, and all cores for all else."""
         everything = self.count(machine) == len(machine.active_cores)
-        return replace(self, cores="1" if everything else "all")
+        return replace(self, argument="1" if everything else ALL_CORES)
 
     def ppc64_cpu_option(self, machine: Machine) -> str:
         """Return what to give ppc64_cpu for it. Its own "all" means the cores wholly offline as well."""
@@ -204,19 +201,21 @@ class CoresOn(Operation):
 class CpuList(Operation):
     """CPUs that go offline, or come back online, one by one in the order of their numbers."""
 
-    cpus: str
-    online: bool
-    timeout_s: float | None = field(default=None, compare=False)
     kind = CPUS
 
     @property
-    def name(self) -> str:
-        """Return the operation as in results."""
-        return f"cpus={self.cpus}:{'on' if self.online else 'off'}"
+    def cpus(self) -> frozenset[int]:
+        """Return the CPUs of the list."""
+        return parse_cpulist(self.argument.rpartition(":")[0])
+
+    @property
+    def online(self) -> bool:
+        """Whether they come online."""
+        return self.argument.endswith(f":{ON}")
 
     def check(self, machine: Machine, fs: Sysfs) -> None:
         """Refuse CPUs that cannot be taken offline (ToolError, USAGE), naming them."""
-        cpus = parse_cpulist(self.cpus)
+        cpus = self.cpus
         if cpus - machine.baseline:
             raise _usage(
                 f"{self.name}: {describe_cpus(cpus - machine.baseline)} not online before the run",
@@ -232,16 +231,24 @@ class CpuList(Operation):
 
     def target(self, machine: Machine) -> frozenset[int]:
         """Return the CPUs online before the run, with or without these."""
-        return machine.baseline if self.online else machine.baseline - parse_cpulist(self.cpus)
+        return machine.baseline if self.online else machine.baseline - self.cpus
 
     def far_end(self, machine: Machine) -> CpuList:
         """Return the way back."""
         del machine
-        return replace(self, online=not self.online)
+        return replace(self, argument=f"{format_cpulist(self.cpus)}:{OFF if self.online else ON}")
 
     def ppc64_cpu_option(self, machine: Machine) -> str:
         """Refuse: ppc64_cpu switches cores and SMT levels only."""
         raise NotImplementedError(self.name)
+
+
+_CLASSES = {one.kind: one for one in (SmtLevel, CoresOn, CpuList)}
+
+
+def operation_of(spec: Spec) -> Operation:
+    """Return the operation that a user asked for."""
+    return _CLASSES[spec.kind](spec.argument, spec.timeout_s)
 
 
 def _usage(message: str, hint: str) -> ToolError:

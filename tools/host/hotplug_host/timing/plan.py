@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.records import COUNTED, TIMED, TRACED, WARMUP
 from hotplug_host.timing.cycle import check_cycle
 from hotplug_host.timing.hooks import Hook, Hooks
 from hotplug_host.timing.operation import Operation
-from hotplug_host.timing.step import COUNTED, TIMED, TRACED, WARMUP, Step
+from hotplug_host.timing.step import Step
 
 
 @dataclass(frozen=True)

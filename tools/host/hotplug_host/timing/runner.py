@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 import sys
-import uuid
+from dataclasses import dataclass
 from typing import TextIO
 
 from hotplug_host import results
 from hotplug_host.child import ChildResult, Watch
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.progress import Progress
+from hotplug_host.operations import SMT
+from hotplug_host.records import (
+    COMPLETE,
+    COUNTED,
+    FAILED,
+    INTERRUPTED,
+    INVALID,
+    OK,
+    TIMER,
+    WARMUP,
+    Origin,
+    Record,
+    end_record,
+)
 from hotplug_host.restore import SavedState, difference, restore_state, save_state
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.timing.counters import Counter, choose_counter
+from hotplug_host.timing.counters import choose_counter
 from hotplug_host.timing.cycle import start_of
 from hotplug_host.timing.machine import follow_change, place_by_switching
-from hotplug_host.timing.operation import SMT, Machine
+from hotplug_host.timing.operation import Machine
 from hotplug_host.timing.plan import Settings, plan_steps
-from hotplug_host.timing.records import end_record, iteration_record, run_record
-from hotplug_host.timing.step import COUNTED, WARMUP, Step
-from hotplug_host.timing.switch import CpuOnlineDriver, Driver, choose_driver, require_root
+from hotplug_host.timing.records import iteration_record, run_record
+from hotplug_host.timing.session import Session, opened
+from hotplug_host.timing.step import Step
+from hotplug_host.timing.switch import CpuOnlineDriver, require_root
 from hotplug_host.timing.traced import TracedSteps, lost_events
-from hotplug_host.timing.transition import INTERRUPTED, INVALID, OK, Transition, do_transition
+from hotplug_host.timing.transition import Transition, do_transition
 from hotplug_host.topology import describe_change, describe_difference, read_online, read_topology
 
 
@@ -33,8 +47,6 @@ class Runner:
         self.settings = settings
         self.fs = fs
         self.stop = stop
-        self.run_id = str(uuid.uuid4())
-        self.progress = Progress(0, stream)
         self.stream = stream
 
     def execute(self) -> None:
@@ -42,56 +54,101 @@ class Runner:
         self.settings.check()
         require_root(self.fs)
         self.settings.hooks.check()
-        self.kind = self.settings.operations[0].kind
-        self.driver: Driver = choose_driver(self.kind, self.settings.via, self.fs)
-        self.saved: SavedState = save_state(self.fs)
-        self.stop.on_waiting = lambda: self.progress.note(
-            "stop requested: waiting for the switch in progress; a second signal ends it"
-        )
-        with self.stop.installed():
-            self.machine = self._discover()
-            self.counter: Counter | None = choose_counter(self.fs) if self.settings.count_iterations else None
-            self.traced = TracedSteps(self.settings, self.fs, self.machine)
-            writer, steps = self._open()
-            try:
-                if steps:
-                    self._record_run(writer, steps)
-                else:
-                    self.progress.note(f"{self.settings.output} is complete already; nothing to do")
-            finally:
-                writer.close()
+        kind = self.settings.operations[0].kind
+        with opened(self.fs, self.stop, self.stream, kind, self.settings.via) as session:
+            way_back = WayBack(session, save_state(self.fs), self.settings.timeout_s)
+            machine = discover(self.settings, session, way_back)
+            Run(self.settings, session, way_back, machine).execute()
 
-    def _discover(self) -> Machine:
-        """Return the machine; the operations are checked against it before anything is recorded."""
-        machine = Machine(read_topology(self.fs), self.saved.online)
-        if machine.topology.unplaced and self.kind == SMT:
-            self.progress.note("bringing all threads online once, to see which core each belongs to")
-            machine = self._discover_by_switching(machine)
-        for operation in self.settings.operations:
-            operation.check(machine, self.fs)
-        return machine
 
-    def _discover_by_switching(self, machine: Machine) -> Machine:
-        """Place the CPUs that are offline (not on POWER); the state is back in every case."""
-        failure: ToolError | None = None
-        seen = machine
+@dataclass(frozen=True)
+class WayBack:
+    """The state that comes back on every way out, within `timeout_s` seconds."""
+
+    session: Session
+    saved: SavedState
+    timeout_s: float
+
+    def go(self) -> str | None:
+        """Put the state back; returns how the host still differs, None when it does not."""
+        if self.session.stop.requested and difference(self.session.fs, self.saved) is not None:
+            self.session.progress.note("stop requested: putting the SMT state back")
+        return restore_state(self.session.fs, self.saved, self.timeout_s)
+
+
+def discover(settings: Settings, session: Session, way_back: WayBack) -> Machine:
+    """Return the machine; the operations are checked against it before anything is recorded."""
+    machine = Machine(read_topology(session.fs), way_back.saved.online)
+    if machine.topology.unplaced and settings.operations[0].kind == SMT:
+        session.progress.note("bringing all threads online once, to see which core each belongs to")
+        machine = _discover_by_switching(settings, session, way_back, machine)
+    for operation in settings.operations:
+        operation.check(machine, session.fs)
+    return machine
+
+
+def _discover_by_switching(
+    settings: Settings, session: Session, way_back: WayBack, machine: Machine
+) -> Machine:
+    """Place the CPUs that are offline (not on POWER); the state is back in every case."""
+    failure: ToolError | None = None
+    seen = machine
+    try:
+        watch = Watch(settings.timeout_s, session.stop)
+        seen = place_by_switching(session.fs, session.driver, machine, watch)
+    except ToolError as error:
+        failure = error
+    _raise_outcome(failure, way_back.go())
+    return seen
+
+
+def _raise_outcome(failure: ToolError | None, left: str | None) -> None:
+    """Raise what went wrong, if anything: the run's failure, the restore's, or both in one line."""
+    if left is None:
+        if failure is not None:
+            raise failure
+        return
+    problem = f"the SMT state was not put back: {left}"
+    hint = "put it back with ppc64_cpu --smt or smt/control, and look at the kernel log"
+    if failure is not None:
+        raise ToolError(f"{failure.message}; {problem}", hint, failure.code)
+    raise ToolError(problem, hint, ExitCode.OPERATION)
+
+
+class Run:
+    """The steps of a run on a machine that is known, and their records."""
+
+    def __init__(self, settings: Settings, session: Session, way_back: WayBack, machine: Machine) -> None:
+        self.settings = settings
+        self.fs = session.fs
+        self.stop = session.stop
+        self.driver = session.driver
+        self.progress = session.progress
+        self.way_back = way_back
+        self.machine = machine
+        self.origin = Origin(TIMER, settings.label)
+        self.counter = choose_counter(self.fs) if settings.count_iterations else None
+        self.traced = TracedSteps(settings, self.fs, machine)
+
+    def execute(self) -> None:
+        """Do the steps that are left to do; ToolError when they did not all succeed."""
+        record = run_record(self.origin, self.settings, self.fs, self.machine, self.way_back.saved)
+        writer, steps = self._open(record)
         try:
-            seen = place_by_switching(
-                self.fs, self.driver, machine, Watch(self.settings.timeout_s, self.stop)
-            )
-        except ToolError as error:
-            failure = error
-        self._raise_outcome(failure, self._restore())
-        return seen
+            if steps:
+                self._record_run(writer, record, steps)
+            else:
+                self.progress.note(f"{self.settings.output} is complete already; nothing to do")
+        finally:
+            writer.close()
 
-    def _open(self) -> tuple[results.ResultWriter, list[Step]]:
+    def _open(self, record: Record) -> tuple[results.ResultWriter, list[Step]]:
         """Open the output and return the steps that are to be done."""
         path = self.settings.output
-        self.run_record = run_record(self.run_id, self.settings, self.fs, self.machine, self.saved)
         steps = list(plan_steps(self.settings))
         previous = results.read_previous(path) if self.settings.resume else None
         if previous is not None:
-            results.check_same(path, previous.run, self.run_record)
+            results.check_same(path, previous.run, record)
             steps = [step for step in steps if not _is_done(step, previous)]
             if all(step.phase == WARMUP for step in steps):
                 steps = []
@@ -100,27 +157,27 @@ class Runner:
             return results.reopen(path, 0), steps
         return results.create(path), steps
 
-    def _record_run(self, writer: results.ResultWriter, steps: list[Step]) -> None:
+    def _record_run(self, writer: results.ResultWriter, record: Record, steps: list[Step]) -> None:
         """Write the run's record, do the steps, restore, write the end's record; raise what went wrong."""
         failure: ToolError | None = None
         try:
-            writer.append(self.run_record)
+            writer.append(record)
             self._do_steps(writer, steps)
         except ToolError as error:
             failure = error
         except BaseException:
-            self._restore()  # a bug, but the host comes first
+            self.way_back.go()  # a bug, but the host comes first
             raise
-        left = self._restore()
-        outcome = "complete" if failure is None else "interrupted" if self.stop.requested else "failed"
+        left = self.way_back.go()
+        outcome = COMPLETE if failure is None else INTERRUPTED if self.stop.requested else FAILED
         try:
-            writer.append(end_record(self.run_id, outcome, smt_restored=left is None))
+            writer.append(end_record(self.origin, outcome, restored=left is None))
         except ToolError as error:
             failure = failure or error
-        self._raise_outcome(failure, left)
+        _raise_outcome(failure, left)
 
     def _do_steps(self, writer: results.ResultWriter, steps: list[Step]) -> None:
-        self.progress = Progress(len(steps), self.stream, lambda: len(read_online(self.fs)))
+        self.progress.expect(len(steps))
         invalid = 0
         for number, step in enumerate(steps):
             self._check_stop(number, len(steps))
@@ -184,7 +241,7 @@ class Runner:
         self.progress.begin(f"before {self._describe(step)}, {start.name}", len(expected))
         watch = Watch(self.settings.timeout_s, self.stop, self.progress.tick)
         driver, way = self.driver, [start, start.far_end(self.machine), start]
-        if self.kind != SMT:
+        if start.kind != SMT:
             driver, way = CpuOnlineDriver(self.fs), [start]
         for operation in way:
             result = driver.perform(operation, self.machine, watch)
@@ -211,7 +268,7 @@ class Runner:
             self._run_prepare(step)
             if not self.stop.requested:
                 transition = self._transition(step)
-                writer.append(iteration_record(self.run_id, step, transition))
+                writer.append(iteration_record(self.origin, step, transition))
         except ToolError as error:
             failure = error
         problem = self.settings.hooks.run_cleanup(step)
@@ -257,23 +314,6 @@ class Runner:
             counter=self.counter if step.phase == COUNTED else None,
             recording=self.traced.recording(step, self.machine, self.driver.task),
         )
-
-    def _restore(self) -> str | None:
-        if self.stop.requested and difference(self.fs, self.saved) is not None:
-            self.progress.note("stop requested: putting the SMT state back")
-        return restore_state(self.fs, self.saved, self.settings.timeout_s)
-
-    def _raise_outcome(self, failure: ToolError | None, left: str | None) -> None:
-        """Raise what went wrong, if anything: the run's failure, the restore's, or both in one line."""
-        if left is None:
-            if failure is not None:
-                raise failure
-            return
-        problem = f"the SMT state was not put back: {left}"
-        hint = "put it back with ppc64_cpu --smt or smt/control, and look at the kernel log"
-        if failure is not None:
-            raise ToolError(f"{failure.message}; {problem}", hint, failure.code)
-        raise ToolError(problem, hint, ExitCode.OPERATION)
 
     def _operation_error(
         self, step: Step, child: ChildResult, error: str, online: frozenset[int]

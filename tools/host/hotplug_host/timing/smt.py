@@ -11,13 +11,15 @@ from hotplug_host.child import Watch
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.guardian import Guardian, lock_settings
-from hotplug_host.progress import Progress
+from hotplug_host.operations import SMT
+from hotplug_host.records import INTERRUPTED, OK
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.expedite import Plan, plan_settings
-from hotplug_host.timing.operation import SMT, SMT_ON, Machine, SmtLevel
-from hotplug_host.timing.switch import choose_driver, require_root
-from hotplug_host.timing.transition import INTERRUPTED, OK, Transition, do_transition
+from hotplug_host.timing.operation import SMT_ON, Machine, SmtLevel
+from hotplug_host.timing.session import Session, opened
+from hotplug_host.timing.switch import require_root
+from hotplug_host.timing.transition import Transition, do_transition
 from hotplug_host.topology import read_control, read_online, read_topology
 
 #: How much longer than the switch may take the guardian waits to be asked.
@@ -53,27 +55,37 @@ class SmtSwitch:
         self.settings = settings
         self.fs = fs
         self.stop = stop
-        self.progress = Progress(1, stream, lambda: len(read_online(fs)))
+        self.stream = stream
 
     def execute(self) -> None:
         """Check, expedite, switch, verify, restore."""
         self.settings.check()
         if not self.settings.dry_run:
             require_root(self.fs)
-        self.stop.on_waiting = lambda: self.progress.note(
-            "stop requested: waiting for the switch in progress; a second signal ends it"
-        )
-        with self.stop.installed():
-            self.driver = choose_driver(SMT, self.settings.via, self.fs)
-            self.machine, self.expected = self._look()
-            if self._is_there():
-                self._say_there()
-            elif self.settings.dry_run:
-                self._print_plan(self._plan())
-            elif self.settings.expedite:
-                self._switch_expedited()
-            else:
-                self._finish(None if self.stop.requested else self._switch(None), [], "")
+        with opened(self.fs, self.stop, self.stream, SMT, self.settings.via) as session:
+            _Switch(self.settings, session).execute()
+
+
+class _Switch:
+    """The switch, with all that is known before it."""
+
+    def __init__(self, settings: SmtSettings, session: Session) -> None:
+        self.settings = settings
+        self.fs = session.fs
+        self.stop = session.stop
+        self.driver = session.driver
+        self.progress = session.progress
+        self.machine, self.expected = _look(settings.operation, session.fs)
+
+    def execute(self) -> None:
+        if self._is_there():
+            self._say_there()
+        elif self.settings.dry_run:
+            self._print_plan(self._plan())
+        elif self.settings.expedite:
+            self._switch_expedited()
+        else:
+            self._finish(None if self.stop.requested else self._switch(None), [], "")
 
     def _is_there(self) -> bool:
         """Whether everything is as it would be after the switch, what smt/control says included."""
@@ -96,26 +108,6 @@ class SmtSwitch:
 
     def _plan(self) -> Plan:
         return plan_settings(self.fs, self.settings.tune_fqs) if self.settings.expedite else Plan(())
-
-    def _look(self) -> tuple[Machine, frozenset[int]]:
-        """Return the machine and the CPUs that have to be online afterwards."""
-        operation, topology = self.settings.operation, read_topology(self.fs)
-        machine = Machine(topology, read_online(self.fs))
-        if not topology.unplaced:
-            operation.check(machine, self.fs)
-            return machine, operation.target(machine)
-        # Not on POWER: CPUs that are offline hide their core, but "on" brings all of them.
-        if operation.level not in ("off", "on"):
-            raise ToolError(
-                f"smt {operation.level}: CPUs {format_cpulist(topology.unplaced)} are offline, so how many"
-                " threads a core has does not show",
-                "say on or off",
-                ExitCode.USAGE,
-            )
-        machine = replace(
-            machine, topology=replace(topology, threads_per_core=max(2, topology.threads_per_core))
-        )
-        return machine, topology.present if operation == SMT_ON else operation.target(machine)
 
     def _print_plan(self, plan: Plan) -> None:
         lines = [
@@ -200,3 +192,22 @@ class SmtSwitch:
             else "look at the kernel log",
             ExitCode.TIMEOUT if transition.child.timed_out else ExitCode.OPERATION,
         )
+
+
+def _look(operation: SmtLevel, fs: Sysfs) -> tuple[Machine, frozenset[int]]:
+    """Return the machine and the CPUs that have to be online afterwards."""
+    topology = read_topology(fs)
+    machine = Machine(topology, read_online(fs))
+    if not topology.unplaced:
+        operation.check(machine, fs)
+        return machine, operation.target(machine)
+    # Not on POWER: CPUs that are offline hide their core, but "on" brings all of them.
+    if operation.level not in ("off", "on"):
+        raise ToolError(
+            f"smt {operation.level}: CPUs {format_cpulist(topology.unplaced)} are offline, so how many"
+            " threads a core has does not show",
+            "say on or off",
+            ExitCode.USAGE,
+        )
+    machine = replace(machine, topology=replace(topology, threads_per_core=max(2, topology.threads_per_core)))
+    return machine, topology.present if operation == SMT_ON else operation.target(machine)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from hotplug_host.timing.operation import Operation
 
-WARMUP, TIMED, COUNTED, TRACED = "warmup", "timed", "counted", "traced"
-
 
 @dataclass(frozen=True)
 class Step:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from hotplug_host.child import ChildResult, Watch, run_command, run_function
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.operations import CORES_ON, CPUS, SMT
 from hotplug_host.programs import find_program
 from hotplug_host.sysfs import SMT_CONTROL, Sysfs
-from hotplug_host.timing.operation import CORES_ON, CPUS, SMT, Machine, Operation, SmtLevel
+from hotplug_host.timing.operation import Machine, Operation, SmtLevel
 from hotplug_host.topology import cpu_file, read_control, read_online
 
 AUTO, PPC64_CPU, CONTROL, CPU_ONLINE = "auto", "ppc64_cpu", "smt-control", "cpu-online"

@@ -5,11 +5,12 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.records import TIMED, TRACED
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.operation import Machine
 from hotplug_host.timing.plan import Settings, plan_steps, trace_path
 from hotplug_host.timing.recorder import Recorder, Trace, prepare_recorder
-from hotplug_host.timing.step import TIMED, TRACED, Step
+from hotplug_host.timing.step import Step
 from hotplug_host.timing.tracing import describe_overhead
 from hotplug_host.timing.transition import Transition, describe_losses
 from hotplug_host.topology import read_online

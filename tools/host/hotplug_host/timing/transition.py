@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from hotplug_host.child import ChildResult, Watch
 from hotplug_host.clock import now
+from hotplug_host.records import FAILED, INTERRUPTED, INVALID, OK
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.counters import Counter, Counts, subtract
 from hotplug_host.timing.operation import Machine, Operation
 from hotplug_host.timing.recorder import Trace
 from hotplug_host.timing.switch import Driver
 from hotplug_host.topology import describe_change, describe_difference, read_control, read_online
-
-OK, FAILED, INVALID, INTERRUPTED = "ok", "failed", "invalid", "interrupted"
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def run_notices(runs: Sequence[Run]) -> Iterator[str]:
             yield f"{run.source}: the run's end is missing; what it finished counts"
         elif run.outcome != "complete":
             yield f"{run.source}: the run {_OUTCOMES[run.outcome]}; what it finished counts"
-        if run.smt_restored is False:
+        if run.restored is False:
             yield f"{run.source}: the host was not put back as it was before the run"
 
 
@@ -109,13 +109,16 @@ def _mixed_conditions(runs: Sequence[Run]) -> Iterator[str]:
         "boot every variant in the same way",
     )
     yield from _mixed("hosts", (run.host.hostname for run in runs), "measure all variants on one host")
+    # Clock checks switch nothing, so they have neither path nor driver.
     kinds = [kind for run in runs for kind in run.iterations.kinds() if kind.status == "ok"]
     yield from _mixed(
         "paths",
-        (kind.path or "" for kind in kinds),
+        (kind.path for kind in kinds if kind.path),
         "use one powerpc-utils version, or --via smt-control, for all",
     )
-    yield from _mixed("drivers", (kind.driver for kind in kinds), "give all runs the same --via")
+    yield from _mixed(
+        "drivers", (kind.driver for kind in kinds if kind.driver), "give all runs the same --via"
+    )
 
 
 def _outliers(row: Sample) -> Iterator[str]:

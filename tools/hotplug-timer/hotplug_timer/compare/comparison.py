@@ -161,14 +161,6 @@ def is_sample(item: Kind, operation: str) -> bool:
     return item.phase == "timed" and item.status == "ok" and item.operation == operation
 
 
-def operation_key(operation: str) -> str:
-    """Return the operation as it is named in summary.json: "off", "on", "smt4", "cores-on=1"."""
-    if not operation.startswith("smt="):
-        return operation
-    level = operation.removeprefix("smt=")
-    return level if level in ("off", "on") else f"smt{level}"
-
-
 def _shape_doubt(runs: Sequence[Run]) -> str | None:
     first = runs[0]
     for run in runs[1:]:

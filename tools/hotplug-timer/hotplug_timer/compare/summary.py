@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hotplug_timer.compare.comparison import Comparison, CountRow, Row, operation_key
+from hotplug_host.operations import key_of
+from hotplug_timer.compare.comparison import Comparison, CountRow, Row
 from hotplug_timer.reader import Dataset, Run
 
 SUMMARY_SCHEMA = "hotplug-timer/summary/1"
@@ -87,7 +88,7 @@ def _variant(data: Dataset, comparison: Comparison, label: str) -> dict[str, obj
     variant: dict[str, object] = {}
     counts: dict[str, object] = {}
     for operation in comparison.operations:
-        key = operation_key(operation)
+        key = key_of(operation)
         row = comparison.row(operation, label)
         variant[f"{key}_s"] = list(row.seconds) if row else []
         counted = comparison.count_row(operation, label)
@@ -109,5 +110,5 @@ def _speedups(comparison: Comparison, label: str | None) -> dict[str, float | No
     speedups: dict[str, float | None] = {}
     for operation in comparison.operations:
         row = comparison.row(operation, label) if label else None
-        speedups[operation_key(operation)] = row.effect.speedup if row and row.effect else None
+        speedups[key_of(operation)] = row.effect.speedup if row and row.effect else None
     return speedups

@@ -42,14 +42,6 @@ FAILED_EPILOG = """\
 examples:
   hotplug-timer history failed --host lpar1 --label patched --reason "no SSH" --store results/history
 """
-REBUILD_DESCRIPTION = """\
-Check every line of a store, and make its index anew. `add` does so by itself where the index is not of the
-store.
-"""
-REBUILD_EPILOG = """\
-examples:
-  hotplug-timer history rebuild --store results/history
-"""
 CHECK_DESCRIPTION = """\
 Print the verdict of each series: regression, improvement, steady, or insufficient history (fewer than 10
 runs). The exit code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant
@@ -112,16 +104,6 @@ def add_commands(commands: Commands) -> None:
     )
     _add_store(failed)
     failed.set_defaults(handler=_handler("failed"))
-
-    rebuild = add_subcommand(
-        below,
-        "rebuild",
-        summary="make the index anew",
-        description=REBUILD_DESCRIPTION,
-        examples=REBUILD_EPILOG,
-    )
-    _add_store(rebuild)
-    rebuild.set_defaults(handler=_handler("rebuild"))
 
     check = add_subcommand(
         below,

@@ -37,13 +37,6 @@ def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     _print_added(store.add(arguments.store, [entry]), out, err)
 
 
-def rebuild(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
-    """Make the index anew, and with it check every line."""
-    contents = store.rebuild(arguments.store)
-    print_lines("note", contents.notices, err)
-    out.write(f"{len(contents.entries)} runs\n")
-
-
 def check(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Print the verdicts; ToolError with a code of its own for each thing that is to wake somebody."""
     contents = store.read(arguments.store)

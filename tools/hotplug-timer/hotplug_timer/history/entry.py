@@ -113,7 +113,7 @@ def _from_run(run: Run) -> Entry:
 
 
 def _conditions(run: Run) -> Conditions:
-    drivers = unique(kind.driver for kind in run.iterations.kinds() if kind.status == "ok")
+    drivers = unique(kind.driver for kind in run.iterations.kinds() if kind.status == "ok" and kind.driver)
     return Conditions(
         machine=run.shape.machine,
         cpus=run.shape.cpus,
@@ -143,7 +143,7 @@ def _why_failed(run: Run, measured: set[str]) -> str | None:
     if run.outcome != "complete":
         # What was measured until then is in the result file; a part of a run is not held against whole ones.
         return f"{wrong.operation}: {wrong.error}" if wrong and run.outcome == "failed" else run.outcome
-    if run.smt_restored is False:
+    if run.restored is False:
         return "the host was not put back as it was before"
     missing = [operation for operation in run.operations if operation not in measured]
     return f"no timed sample of {', '.join(missing)}" if missing else None

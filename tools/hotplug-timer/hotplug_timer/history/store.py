@@ -1,25 +1,22 @@
-"""The store: one line a run, appended and never changed, and an index of them that can be made anew."""
+"""The store: one line a run, appended and never changed."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from hotplug_common.jsonl import MAX_LINE, parse, whole_lines
-from hotplug_common.schemacheck import problem_of
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.jsonl import MAX_LINE, parse, whole_lines
 from hotplug_timer.history.entry import SCHEMA_NAME, SCHEMA_VERSION, Entry, from_record, to_line
 from hotplug_timer.reader import GIVE_RESULTS
+from hotplug_timer.schema import HISTORY
 
-RUNS, INDEX = "runs.jsonl", "index.json"
-INDEX_SCHEMA = "hotplug-timer/history-index/1"
+RUNS = "runs.jsonl"
 HINT = "name the --store that hotplug-timer history add writes to"
 
 
@@ -40,19 +37,12 @@ class Added:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Index:
-    """Where the line of each run begins, in bytes; `size` is the file's when that was so."""
-
-    size: int
-    places: dict[str, int]
-
-
 def read(directory: Path) -> Contents:
     """Read a store; ToolError (INPUT) when there is none, or it is not what it should be."""
     path = directory / RUNS
     with _locked(path, os.O_RDONLY, fcntl.LOCK_SH):
-        entries, notices, _ = _read(path)
+        notices: list[str] = []
+        entries = _read(path, notices)
     return Contents(tuple(sorted(entries, key=lambda entry: entry.time)), tuple(notices))
 
 
@@ -66,32 +56,20 @@ def add(directory: Path, entries: Sequence[Entry]) -> Added:
     _make(directory)
     with _locked(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX) as descriptor:
         notices = _cut_tail(path, descriptor)
-        index = _load_index(directory, os.fstat(descriptor).st_size)
-        if index is None:
-            index = _index_of(path)
-            if index.places:
-                notices.append(f"{directory / INDEX} was not of this store and was made anew")
+        known = {entry.run_id: entry for entry in _read(path, notices)}
         fresh: dict[str, Entry] = {}
-        places, end = dict(index.places), index.size
         for entry in entries:
-            line = _line(entry)
-            _check_same(path, descriptor, places.get(entry.run_id), fresh.get(entry.run_id), entry)
-            if entry.run_id not in places:
-                places[entry.run_id], fresh[entry.run_id] = end, entry
-                end += len(line.encode())
+            _check(entry)
+            there = known.setdefault(entry.run_id, entry)
+            if there is entry:
+                fresh[entry.run_id] = entry
+            elif there != entry:
+                raise _wrong(
+                    f"run {entry.run_id} of {entry.host} is in {path} with other figures",
+                    "a file that has changed since it was added cannot be added again",
+                )
         _append(path, descriptor, "".join(map(to_line, fresh.values())))
-        _write_index(directory, _Index(end, places))
     return Added(tuple(fresh.values()), len(entries) - len(fresh), tuple(notices))
-
-
-def rebuild(directory: Path) -> Contents:
-    """Make the index anew from the runs; returns them. ToolError (INPUT) as of `read`."""
-    path = directory / RUNS
-    with _locked(path, os.O_RDWR, fcntl.LOCK_EX) as descriptor:
-        notices = _cut_tail(path, descriptor)
-        entries, more, places = _read(path)
-        _write_index(directory, _Index(os.fstat(descriptor).st_size, places))
-    return Contents(tuple(sorted(entries, key=lambda entry: entry.time)), (*notices, *more))
 
 
 @contextmanager
@@ -119,20 +97,15 @@ def _make(directory: Path) -> None:
         ) from error
 
 
-def _read(path: Path) -> tuple[list[Entry], list[str], dict[str, int]]:
-    """Return the runs in the file's order, what is odd about it, and where each run's line is."""
-    entries: list[Entry] = []
-    notices: list[str] = []
-    places: dict[str, int] = {}
-    at = 0
+def _read(path: Path, notices: list[str]) -> list[Entry]:
+    """Return the runs in the file's order; what is odd about it goes to NOTICES."""
+    entries: dict[str, Entry] = {}
     for number, line in whole_lines(path, notices, "a run", HINT):
         entry = _entry(f"{path}:{number}", line)
-        if entry.run_id in places:
+        if entry.run_id in entries:
             raise _wrong(f"{path}:{number}: run {entry.run_id} is there twice", "remove one of the two lines")
-        places[entry.run_id] = at
-        entries.append(entry)
-        at += len(line.encode())
-    return entries, notices, places
+        entries[entry.run_id] = entry
+    return list(entries.values())
 
 
 def _entry(where: str, line: str, hint: str = HINT) -> Entry:
@@ -141,10 +114,8 @@ def _entry(where: str, line: str, hint: str = HINT) -> Entry:
         record = parse(line)
     except ValueError:
         raise _wrong(f"{where}: not a JSON object, so not a line of a history") from None
-    if not isinstance(record, dict):
-        raise _wrong(f"{where}: not a JSON object, so not a line of a history")
     _check_version(where, record.get("schema"))
-    problem = problem_of("run", record, "history")
+    problem = HISTORY.problem_of("run", record)
     if problem:
         raise _wrong(f"{where}: {problem}", hint)
     entry = from_record(record)
@@ -155,13 +126,12 @@ def _entry(where: str, line: str, hint: str = HINT) -> Entry:
     return entry
 
 
-def _line(entry: Entry) -> str:
-    """Return the line of an entry that is to be added; ToolError (INPUT) when nobody could read it again."""
+def _check(entry: Entry) -> None:
+    """Refuse (ToolError, INPUT) an entry that is to be added when nobody could read it again."""
     line, where = to_line(entry), f"run {entry.run_id} of {entry.host}"
     if len(line) > MAX_LINE:
         raise _wrong(f"{where}: longer than {MAX_LINE} bytes", GIVE_RESULTS)
     _entry(where, line, GIVE_RESULTS)
-    return line
 
 
 def _check_version(where: str, schema: object) -> None:
@@ -172,19 +142,6 @@ def _check_version(where: str, schema: object) -> None:
         raise _wrong(
             f"{where}: written for schema {schema}, newer than {SCHEMA_NAME}{SCHEMA_VERSION}",
             "use the hotplug-timer version that wrote it, or a later one",
-        )
-
-
-def _check_same(path: Path, descriptor: int, place: int | None, new: Entry | None, entry: Entry) -> None:
-    """Refuse a run that is there, or was named before, with other figures."""
-    if place is None:
-        return
-    line = to_line(entry).encode()
-    there = to_line(new).encode() if new else os.pread(descriptor, len(line), place)
-    if there != line:
-        raise _wrong(
-            f"run {entry.run_id} of {entry.host} is in {path} with other figures",
-            "a file that has changed since it was added cannot be added again",
         )
 
 
@@ -222,37 +179,6 @@ def _append(path: Path, descriptor: int, text: str) -> None:
         os.ftruncate(descriptor, end)
         raise ToolError(
             f"cannot write to {path}: {error.strerror}", "nothing was added: make room", ExitCode.ENVIRONMENT
-        ) from error
-
-
-def _index_of(path: Path) -> _Index:
-    _, _, places = _read(path)
-    return _Index(path.stat().st_size, places)
-
-
-def _load_index(directory: Path, size: int) -> _Index | None:
-    """Return the index; None when there is none, or it is not one of a file of SIZE bytes."""
-    try:
-        content: Any = json.loads((directory / INDEX).read_text("utf-8"))
-        if content["schema"] != INDEX_SCHEMA or content["size"] != size:
-            return None
-        return _Index(size, {str(run_id): int(place) for run_id, place in content["places"].items()})
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def _write_index(directory: Path, index: _Index) -> None:
-    """Replace the index as a whole. It is no loss if that fails: the next one who adds makes it anew."""
-    content = {"schema": INDEX_SCHEMA, "size": index.size, "places": index.places}
-    fresh = directory / f"{INDEX}.new"
-    try:
-        fresh.write_text(json.dumps(content, separators=(",", ":")) + "\n", "utf-8")
-        fresh.replace(directory / INDEX)
-    except OSError as error:
-        raise ToolError(
-            f"cannot write {directory / INDEX}: {error.strerror}",
-            "the runs are kept: make room, then hotplug-timer history rebuild",
-            ExitCode.ENVIRONMENT,
         ) from error
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, stdev
 
-from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.rcu import fqs_base
 from hotplug_timer.compare.comparison import CountRow, common_emulation, counts_of, timed_seconds
@@ -101,11 +100,9 @@ def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
     Raises ToolError (INPUT) when it switched none.
     """
     for run in runs:
-        for item in run.iterations:
-            if item.operation == operation and item.status == "ok":
-                before, after = parse_cpulist(item.cpus_before), parse_cpulist(item.cpus_after)
-                if before != after:
-                    return len(before ^ after), "off" if len(after) < len(before) else "on"
+        for kind in run.iterations.kinds():
+            if (kind.operation, kind.status) == (operation, "ok") and kind.direction is not None:
+                return kind.switched, kind.direction
     raise ToolError(
         f"{runs[0].source}: {operation} switched no CPU", "leave that operation out", ExitCode.INPUT
     )

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from rich.console import Console
 
+from hotplug_host.operations import DIRECTIONS
 from hotplug_host.text import printable
 from hotplug_timer.compare.text import (
     NONE,
@@ -23,7 +24,7 @@ from hotplug_timer.compare.text import (
 )
 from hotplug_timer.predict.render import significant
 from hotplug_timer.rcu_variants.table import Line, Table
-from hotplug_timer.rcu_variants.variants import DIRECTIONS, LINK, PUBLISHED_N
+from hotplug_timer.rcu_variants.variants import LINK, PUBLISHED_N
 
 SCHEMA = "hotplug-timer/rcu-variants/1"
 NAME = "rcu-variants"

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.timing.operation import CPUS
+from hotplug_host.operations import CPUS, DIRECTIONS, kind_of
 from hotplug_timer.compare.cautions import unique
 from hotplug_timer.compare.comparison import Comparison, CountRow, Row, compare
 from hotplug_timer.predict.data import Timing, switched
 from hotplug_timer.rcu_variants.variants import (
     BASELINE,
-    DIRECTIONS,
     Published,
     Variant,
     published,
@@ -159,7 +158,7 @@ def _check_one(what: str, values: Iterable[str], remedy: str) -> None:
 def _operations(runs: Sequence[Run]) -> dict[str, tuple[str, int]]:
     """Return, by direction, the operation and how many CPUs it switches."""
     names = unique(name for run in runs for name in run.operations)
-    others = [name for name in names if not name.startswith(f"{CPUS}=")]
+    others = [name for name in names if kind_of(name) != CPUS]
     if others:
         raise _wrong(f"{others[0]} is no switch of CPUs one by one", f"time {CPUS}=LIST")
     found: dict[str, tuple[str, int]] = {}

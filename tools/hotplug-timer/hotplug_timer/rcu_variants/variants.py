@@ -16,7 +16,6 @@ SOURCE, SYSTEM = "offcputime-2023-03-20", "POWER9 2x16xSMT4"
 LINK = "https://lore.kernel.org/all/5f2ab8a44d685701fe36cdaa8042a1aef215d10d.camel@linux.vnet.ibm.com/"
 #: How often each was measured there.
 PUBLISHED_N = 10
-DIRECTIONS = ("off", "on")
 
 
 @dataclass(frozen=True)

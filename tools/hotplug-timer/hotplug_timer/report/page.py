@@ -11,8 +11,8 @@ from pathlib import Path
 from markupsafe import Markup
 
 from hotplug_common.stats import Effect
+from hotplug_host.records import CLOCK_CHECK
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
-from hotplug_timer import clockrecords
 from hotplug_timer.compare import text as render
 from hotplug_timer.compare.comparison import Comparison, Row
 from hotplug_timer.compare.summary import headline_label, summarize
@@ -105,7 +105,7 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str
 
 def _subject(runs: Sequence[Run]) -> str:
     """Return what was measured."""
-    clocks = all(run.conditions.via == clockrecords.DRIVER for run in runs)
+    clocks = all(run.tool == CLOCK_CHECK for run in runs)
     return "Clock checks" if clocks else "SMT switch times"
 
 

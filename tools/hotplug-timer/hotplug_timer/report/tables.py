@@ -172,7 +172,7 @@ def methods_table(runs: Sequence[Run]) -> Table:
 
 def _drivers(run: Run) -> str:
     """Return what did the switches and by which path; what was asked for, where none came to its end."""
-    kinds = [kind for kind in run.iterations.kinds() if kind.status == "ok"]
+    kinds = [kind for kind in run.iterations.kinds() if kind.status == "ok" and kind.driver]
     found = dict.fromkeys(f"{kind.driver} ({kind.path})" for kind in kinds)
     return ", ".join(found) or run.conditions.via
 

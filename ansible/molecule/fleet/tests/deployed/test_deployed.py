@@ -44,4 +44,4 @@ def test_it_was_timed_on_that_kernel(timed: list[dict[str, Any]], kernel: dict[s
     assert run["host"]["machine"] == kernel["arch"]
     switches = [(record["operation"], record["status"]) for record in records if record["phase"] == "timed"]
     assert switches == [("smt=off", "ok"), ("smt=on", "ok")]
-    assert (end["outcome"], end["smt_restored"]) == ("complete", True)
+    assert (end["outcome"], end["restored"]) == ("complete", True)

@@ -34,12 +34,15 @@ def whole_lines(path: Path, notices: list[str], what: str, hint: str) -> Iterato
         raise _error(f"cannot read {path}: {reason}", hint) from error
 
 
-def parse(line: str) -> Any:
-    """Return the JSON value in a line; ValueError when there is none, or a number that JSON has not."""
+def parse(line: str) -> dict[str, Any]:
+    """Return the JSON object in a line; ValueError when there is none, or a number that JSON has not."""
     try:
-        return json.loads(line, parse_constant=_refuse_constant)
+        value = json.loads(line, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
 
 
 def _refuse_constant(name: str) -> float:
