@@ -2,22 +2,33 @@
 PYTEST = .venv/bin/python -m pytest
 # Tests take a millisecond or a minute: a worker that has none left takes over half of the other's.
 PARALLEL = $(PYTEST) -n 2 --dist worksteal
+# What make test runs, the cheap parts first; each is a target of its own.
+PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
 
 help:        ## list the targets
 	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
 	.venv/bin/lpar-lab demo
-test: setup-tests  ## unit tests, pages in a browser, kernel builds, guests in QEMU
-	$(PARALLEL) -m "not kernel and not lab"
-	$(PYTEST) -m "(kernel or lab) and not hosts"
+test: setup-tests  ## all parts: linters, unit tests, pages in a browser, playbooks, kernel builds, guests in QEMU
+	@MAKE="$(MAKE)" tests/parts.sh $(PARTS)
+test-quick: setup-python  ## in seconds: the quick ones of the unit tests and playbooks, and ruff
+	$(PARALLEL) --hypothesis-profile=quick -m "not (slow or linter or browser or kernel or lab)"
+lint: setup-python  ## the linters, and a type checker
+	$(PARALLEL) tests/lint/test_linters.py
+test-unit: setup-python  ## unit tests, also the slow ones
+	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab)"
+test-pages: setup-tests  ## pages in a browser
+	$(PYTEST) -m browser
+test-playbooks: setup-python  ## playbooks on fake hosts
+	$(PARALLEL) tests/ansible -m "not (linter or browser or kernel or lab)"
+test-kernel: setup  ## kernel builds
+	$(PYTEST) -m kernel
+test-lab: setup  ## guests in QEMU
+	$(PYTEST) -m "lab and not hosts"
 test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, both architectures in one play; an hour of guests
 	$(PYTEST) -m hosts
-test-quick: setup-python  ## unit tests and linters only: no browser, no kernel, no guest
-	$(PARALLEL) -m "not browser and not kernel and not lab"
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
 	$(PYTEST) tests/validation --resume
-lint: setup-python  ## the linters only
-	$(PYTEST) tests/lint
 readme:      ## put the results of the last demo into the README and the tutorial
 	.venv/bin/python tools/docs/refresh.py results/demo
 docs:        ## write what the documentation has from the tools: outputs, reference pages
@@ -35,4 +46,4 @@ setup-validation: ## install what proving the series needs
 clean:       ## remove results and the Python environment; caches stay, see docs/guides/contributors/lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test test-hosts test-quick validate lint readme docs lock setup setup-python setup-tests setup-validation clean
+.PHONY: help demo test $(PARTS) test-hosts test-quick validate readme docs lock setup setup-python setup-tests setup-validation clean

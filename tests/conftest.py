@@ -8,8 +8,11 @@ from typing import Any
 import hypothesis
 import pytest
 
-# A round of tests/fuzz.py.
+# Examples per property: of make test-quick, of all else, and of a round of tests/fuzz.py.
+hypothesis.settings.register_profile("quick", max_examples=25, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=100, deadline=None)
 hypothesis.settings.register_profile("fuzz", max_examples=5_000, deadline=None, database=None)
+hypothesis.settings.load_profile("ci")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Give the parsers made-up input for as much CPU time as named; see docs/guides/contributors/tests.md.
 
-Each test of tests/unit whose name begins with test_any runs in rounds, each with a seed of its own, until its
+Each test whose name begins with test_any runs in rounds, each with a seed of its own, until its
 share of the time is used up. What was run is printed; where something was found, pytest's output is at
 the end, and the exit code is 1.
 """
@@ -60,7 +60,7 @@ def main() -> int:
 
 def collect() -> list[str]:
     """Return the node ids of the tests."""
-    command = [*PYTEST, "tests/unit", "-m", "hypothesis", "-k", "test_any", "--collect-only"]
+    command = [*PYTEST, "-m", "hypothesis", "-k", "test_any", "--collect-only"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return [line for line in listed.splitlines() if "::" in line]
 

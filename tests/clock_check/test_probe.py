@@ -132,6 +132,7 @@ def test_bad_arguments_show_the_usage(native: Path, arguments: list[str]) -> Non
     assert refused(2, native, *arguments).rpartition("usage: clock-probe")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sanitizer", ["undefined", "thread"])
 def test_sanitizers_find_nothing(tmp_path: Path, sanitizer: str) -> None:
     if shutil.which("gcc") is None or platform.machine() not in arch.ARCHES:

@@ -65,6 +65,7 @@ def test_half_a_search_is_no_verdict(output: str) -> None:
         model.judge(output, HOLDS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(any(preflight.find(need) is None for need in model.NEEDS), reason="no spin")
 @pytest.mark.parametrize("claim", model.QUICK, ids=[claim.says for claim in model.QUICK])
 def test_claims_hold(claim: Claim, tmp_path: Path) -> None:

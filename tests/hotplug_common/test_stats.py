@@ -179,6 +179,7 @@ def test_several_variants_need_more_samples_than_one() -> None:
     assert verdicts == [stats.FASTER, stats.SLOWER]
 
 
+@pytest.mark.slow
 def test_noise_is_seldom_called_faster_or_slower_however_many_variants() -> None:
     rng = np.random.default_rng(3)
     rounds, wrong = 200, 0
@@ -203,6 +204,7 @@ def test_the_test_is_exact_up_to_a_size_and_says_when_it_is_not() -> None:
     assert stats.rank_test(plain, shifted)[0] == pytest.approx(asymptotic, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_interval_of_large_samples_is_that_of_resampling() -> None:
     rng = np.random.default_rng(5)
     base, other = rng.gamma(4, 0.5, 501), rng.gamma(4, 0.4, 501)
@@ -214,6 +216,7 @@ def test_the_interval_of_large_samples_is_that_of_resampling() -> None:
     assert (large.low, large.high) == pytest.approx((small.low, small.high), abs=2.0)
 
 
+@pytest.mark.slow
 def test_a_million_samples_are_a_matter_of_seconds() -> None:
     values = np.random.default_rng(5).gamma(4, 0.5, 500_000)
     effect = stats.compare(values, values * 0.99)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -25,6 +25,15 @@ from tests.fakes.fakehost import FakeHost, FakeSysfs
 BEFORE = {RCU_EXPEDITED: "0", FQS_DELAYS[0]: "3", FQS_DELAYS[1]: "3"}
 ARGUMENTS = ("smt", "off", "--expedite", "--tune-fqs", "--via=smt-control")
 STEPS = 41
+#: A few steps of all parts of the work; `make test` takes the other ones, too.
+FEW = range(3, STEPS + 1, 8)
+at_any_step = pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param(FEW, id="few-steps"),
+        pytest.param(sorted({*range(1, STEPS + 1)} - {*FEW}), id="all-others", marks=pytest.mark.slow),
+    ],
+)
 
 
 class SteppingSysfs(FakeSysfs):
@@ -196,9 +205,10 @@ def test_the_steps_are_all_of_them(tmp_path: Path) -> None:
     assert tool.host.online == {0, 4}
 
 
+@at_any_step
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_the_tool_is_killed_at_any_step(tmp_path: Path, signum: signal.Signals) -> None:
-    for step in range(1, STEPS + 1):
+def test_the_tool_is_killed_at_any_step(tmp_path: Path, signum: signal.Signals, steps: Sequence[int]) -> None:
+    for step in steps:
         tool = Tool(new_host(tmp_path / str(step)), step).start()
         os.kill(tool.pid, signum)
         tool.go()
@@ -212,10 +222,13 @@ def test_the_tool_is_killed_at_any_step(tmp_path: Path, signum: signal.Signals) 
         assert tool.host.online == (frozenset(range(8)) if stopped else {0, 4}), where
 
 
+@at_any_step
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_guardian_is_killed_at_any_step(tmp_path: Path, signum: signal.Signals) -> None:
+def test_the_guardian_is_killed_at_any_step(
+    tmp_path: Path, signum: signal.Signals, steps: Sequence[int]
+) -> None:
     killed = 0
-    for step in range(1, STEPS + 1):
+    for step in steps:
         tool = Tool(new_host(tmp_path / str(step)), step).start()
         if tool.guardian is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -231,7 +244,7 @@ def test_the_guardian_is_killed_at_any_step(tmp_path: Path, signum: signal.Signa
             assert tool.status == 3, where
             assert "cannot change RCU settings" in tool.output, where
             assert tool.host.online == frozenset(range(8)), where
-    assert killed >= 20
+    assert killed >= len(steps) // 2
 
 
 def test_the_whole_session_is_killed_and_the_guardian_is_not_in_it(tmp_path: Path, switching: int) -> None:

@@ -57,7 +57,13 @@ def run(arguments: list[str], cwd: Path = ROOT) -> None:
     assert done.returncode == 0, f"{' '.join(arguments[:3])}\n{done.stdout}{done.stderr}"
 
 
-@pytest.mark.parametrize("name", LINTERS)
+#: These take a second for all files.
+QUICK = ("ruff", "ruff-format")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.linter) for name in LINTERS]
+)
 def test_linter(name: str) -> None:
     run(LINTERS[name]())
 
@@ -69,6 +75,7 @@ def test_linters_are_given_files() -> None:
     assert tracked("*.yml")
 
 
+@pytest.mark.linter
 @pytest.mark.timeout(900)
 def test_ansible_lint() -> None:
     run(["ansible-lint", "--offline", "--profile", "production", "--strict"])

@@ -30,6 +30,7 @@ def test_a_single_outlier_is_no_trend() -> None:
     assert drifts([[*STEADY, 90.0]]) == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [MIN_SAMPLES, 10, 40])
 @pytest.mark.parametrize("digits", [1, 6])
 def test_false_alarms_are_as_rare_as_stated(size: int, digits: int) -> None:

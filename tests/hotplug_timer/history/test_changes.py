@@ -20,6 +20,7 @@ def verdicts(outlook: Outlook) -> list[str]:
     return [series.verdict for series in outlook.series]
 
 
+@pytest.mark.slow
 @per_noise
 @pytest.mark.parametrize("step", [1.05, 1 / 1.05], ids=["slower", "faster"])
 def test_a_step_of_five_percent_is_found_within_ten_nights(noise: Noise, step: float) -> None:
@@ -33,6 +34,7 @@ def test_a_step_of_five_percent_is_found_within_ten_nights(noise: Noise, step: f
     assert found >= 0.93 * SEEDS
 
 
+@pytest.mark.slow
 @per_noise
 def test_a_step_in_ninety_nights_is_the_verdict(noise: Noise) -> None:
     at = 75
@@ -46,12 +48,14 @@ def test_a_step_in_ninety_nights_is_the_verdict(noise: Noise) -> None:
     assert found >= 0.98 * SEEDS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [noise for name, noise in NOISES.items() if name != "resembling"])
 def test_noise_alone_raises_no_alarm(noise: Noise) -> None:
     for seed in range(SEEDS):
         assert verdicts(look(history(nights(seed, noise)))) == [STEADY]
 
 
+@pytest.mark.slow
 def test_noise_that_resembles_the_night_before_seldom_raises_one() -> None:
     alarms = sum(
         verdicts(look(history(nights(seed, NOISES["resembling"])))) != [STEADY] for seed in range(SEEDS)
@@ -59,6 +63,7 @@ def test_noise_that_resembles_the_night_before_seldom_raises_one() -> None:
     assert alarms <= 0.02 * SEEDS
 
 
+@pytest.mark.slow
 def test_asking_every_night_raises_no_alarm_either() -> None:
     for name in ("independent", "bad nights"):
         for seed in range(20):

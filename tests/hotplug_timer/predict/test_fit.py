@@ -118,6 +118,7 @@ def test_parts_add_up_and_no_price_is_negative() -> None:
     assert sum(forecast(fitted, target).parts.values()) == pytest.approx(true_seconds(target), rel=0.1)
 
 
+@pytest.mark.slow
 def test_intervals_hold_about_as_much_as_they_say() -> None:
     """Machines made up by the model's own assumptions: prices, powers and 20% by chance."""
     chance = np.random.default_rng(1920)

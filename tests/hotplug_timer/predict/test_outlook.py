@@ -188,24 +188,28 @@ def picked(published: Validation, operation: str, variant: str, largest: int) ->
     ]
 
 
+@pytest.mark.slow
 def test_off_with_stock_is_predicted_within_10_percent_from_128_and_400_cpus(published: Validation) -> None:
     checks = picked(published, "smt=off", "stock", 400)
     assert sorted(check.timing.cpus for check in checks) == [1536, 1920, 2048]
     assert all(abs(check.error) < 0.1 and check.covered for check in checks)
 
 
+@pytest.mark.slow
 def test_off_with_stock_is_predicted_within_54_percent_from_128_cpus(published: Validation) -> None:
     checks = picked(published, "smt=off", "stock", 128)
     assert len(checks) == 5
     assert all(abs(check.error) < 0.54 and check.covered for check in checks)
 
 
+@pytest.mark.slow
 def test_it_is_the_kernels_growing_wait_that_makes_it_so() -> None:
     flat = validate([replace(item, fqs_base=None) for item in read_timings(PUBLISHED)], ROLES)
     assert all(check.error < -2 / 3 for check in picked(flat, "smt=off", "stock", 400))
     assert sum(check.covered for check in flat.checks) == 22
 
 
+@pytest.mark.slow
 def test_what_intervals_miss_is_what_the_page_says(published: Validation) -> None:
     """A regression that smaller machines' kernels do not have, and expedited on at 2048 CPUs."""
     missed = {
@@ -221,6 +225,7 @@ def test_what_intervals_miss_is_what_the_page_says(published: Validation) -> Non
     }
 
 
+@pytest.mark.slow
 def test_what_cannot_be_checked_is_named(published: Validation) -> None:
     assert len(published.left_out) == 10
     assert "smt=off lock-hoist: only timed on machines of 400 CPUs" in published.left_out

@@ -72,6 +72,7 @@ def test_documented_json_keys_are_there(capsys: pytest.CaptureFixture[str]) -> N
     assert names <= set(content) | set(content["predictions"][0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["table", "markdown", "csv", "json"])
 def test_validation_prints_errors(capsys: pytest.CaptureFixture[str], style: str) -> None:
     out, err = predict(capsys, PUBLISHED, "--validate", "--format", style)

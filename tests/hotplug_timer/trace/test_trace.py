@@ -730,6 +730,7 @@ def test_without_trace_cmd_a_trace_dat_is_an_environment_fault(
     assert "trace-cmd is not installed here" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_trace(tmp_path: Path) -> None:
     peaks = []
     for events in (3_000, 60_000):

@@ -110,7 +110,7 @@ def fit(rows: Sequence[Row]) -> Fit:
         matrix = np.array([design_row(row.work, kinds, powers) for row in rows])
         prices, _ = optimize.nnls(matrix / seconds[:, None] * weights[:, None], weights)
         penalty = sum(TERMS[name].penalty(power) for name, power in powers.items())
-        misfit = _misfit(matrix @ prices, seconds, weights)
+        misfit = float(_misfit(matrix @ prices, seconds, weights))
         candidates.append(Candidate(powers, matrix, prices, misfit, penalty))
     best = min(candidates, key=lambda c: c.misfit / PRIOR_ERROR**2 + c.penalty)
     rank = int(np.linalg.matrix_rank(best.matrix / seconds[:, None]))
@@ -167,9 +167,11 @@ def _weights(rows: Sequence[Row]) -> Floats:
     return weights
 
 
-def _misfit(fitted: Floats, seconds: Floats, weights: Floats) -> float:
+def _misfit(fitted: Floats, seconds: Floats, weights: Floats) -> Floats:
+    """Return how far fitted times, shape (..., rows), are from the measured ones, shape (...)."""
     logs = np.log(np.maximum(fitted, _TINY * seconds) / seconds)
-    return float(np.sum((weights * logs) ** 2))
+    misfit: Floats = np.sum((weights * logs) ** 2, axis=-1)
+    return misfit
 
 
 def _tried(fitted: Fit, targets: Sequence[Floats]) -> Floats:
@@ -198,11 +200,13 @@ def _profile(fitted: Fit, targets: Sequence[Floats], tried: Floats) -> Floats:
     wanted = np.append(weights, HOLD)
     costs = np.full(len(tried), _IMPOSSIBLE)
     for candidate, target in zip(fitted.candidates, targets, strict=True):
-        relative = candidate.matrix / seconds[:, None] * weights[:, None]
+        system = np.vstack([candidate.matrix / seconds[:, None] * weights[:, None], target])
+        prices = np.empty((len(tried), len(target)))
         for at, time in enumerate(tried):
-            prices, _ = optimize.nnls(np.vstack([relative, HOLD * target / time]), wanted)
-            if abs(target @ prices / time - 1) > REACH:
-                continue
-            misfit = _misfit(candidate.matrix @ prices, seconds, weights)
-            costs[at] = min(costs[at], misfit / fitted.sigma**2 + candidate.penalty)
+            system[-1] = HOLD * target / time
+            prices[at], _ = optimize.nnls(system, wanted)
+        reached = np.abs(prices @ target / tried - 1) <= REACH
+        misfit = _misfit(prices @ candidate.matrix.T, seconds, weights)
+        cost = np.where(reached, misfit / fitted.sigma**2 + candidate.penalty, _IMPOSSIBLE)
+        costs = np.minimum(costs, cost)
     return costs
