@@ -10,6 +10,7 @@ from typing import Any
 
 from docpages.paths import DEMO, ROOT
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_timer.reader import Run, read_files
 
 BASELINE, VARIANT = "stock", "patched"
 #: Runs hotplug-timer from the root, and returns its output.
@@ -48,8 +49,8 @@ def table(output_of: Output) -> str:
     emulated = "; **QEMU emulates the CPUs, so the seconds are not those of hardware**"
     conditions = (
         f"Medians of {min(entry['n'] for entry in found['comparisons'])} switches; {found['cpus']} CPUs "
-        f"({run['topology']['cores']} cores x SMT{run['topology']['threads_per_core']}); "
-        f"Linux {run['host']['kernel_release'].partition('-')[0]}{emulated if found['emulated'] else ''}."
+        f"({run.shape.cores} cores x SMT{run.shape.threads_per_core}); "
+        f"Linux {run.host.kernel_release.partition('-')[0]}{emulated if found['emulated'] else ''}."
     )
     return "\n".join([*rows, "", conditions])
 
@@ -68,9 +69,9 @@ def _compare(*options: str) -> list[str]:
 
 def _conditions(output_of: Output) -> str:
     runs = _runs()
-    host = runs[0]["host"]
-    order = ", ".join(run["label"] for run in runs)
-    kernels = " and ".join(dict.fromkeys(f"`{run['host']['kernel_release']}`" for run in runs))
+    host = runs[0].host
+    order = ", ".join(run.label for run in runs)
+    kernels = " and ".join(dict.fromkeys(f"`{run.host.kernel_release}`" for run in runs))
     spread = [
         f"| `{entry['operation']}` | {entry['variant']} | {entry['min_s']:.2f} | {entry['max_s']:.2f} |"
         for entry in json.loads(output_of(_compare("--format", "json")))["comparisons"]
@@ -78,8 +79,8 @@ def _conditions(output_of: Output) -> str:
     return "\n".join(
         [
             f"The kernels are {kernels}.",
-            f"The CPU model is {host['cpu_model']}{', emulated by QEMU' if host['emulated'] else ''}.",
-            f"The demo booted them by {host['boot_method']}, in the order {order}.",
+            f"The CPU model is {host.cpu_model}{', emulated by QEMU' if host.emulated else ''}.",
+            f"The demo booted them by {host.boot_method}, in the order {order}.",
             "The samples spread like this:",
             "",
             "| switch | variant | fastest (s) | slowest (s) |",
@@ -89,9 +90,9 @@ def _conditions(output_of: Output) -> str:
     )
 
 
-def _runs() -> list[dict[str, Any]]:
-    """Return the run record of each result file, in the order of the boots."""
-    return [json.loads(file.read_text("utf-8").partition("\n")[0]) for file in sorted(DEMO.glob("*.jsonl"))]
+def _runs() -> tuple[Run, ...]:
+    """Return the runs of the result files, in the order of the boots."""
+    return read_files(sorted(DEMO.glob("*.jsonl"))).runs
 
 
 def _entry(entries: list[dict[str, Any]], operation: str, variant: str) -> dict[str, Any]:
