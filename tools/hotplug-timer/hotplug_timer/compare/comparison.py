@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from hotplug_common import stats
+from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.cautions import run_notices, unique, warnings_of
 from hotplug_timer.iterations import Kind
@@ -208,6 +209,22 @@ def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
         f"no run is labelled {baseline!r}; the labels are {', '.join(found)}",
         "choose one of them with --baseline",
         ExitCode.USAGE,
+    )
+
+
+def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
+    """Return how many CPUs the operation switches, and which way most of them go: "off" or "on".
+
+    Raises ToolError (INPUT) when it switched none.
+    """
+    for run in runs:
+        for item in run.iterations:
+            if item.operation == operation and item.status == "ok":
+                before, after = parse_cpulist(item.cpus_before), parse_cpulist(item.cpus_after)
+                if before != after:
+                    return len(before ^ after), "off" if len(after) < len(before) else "on"
+    raise ToolError(
+        f"{runs[0].source}: {operation} switched no CPU", "leave that operation out", ExitCode.INPUT
     )
 
 
