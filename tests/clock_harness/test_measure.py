@@ -7,6 +7,7 @@ import pytest
 
 from clock_harness import measure, table
 from clock_harness.measure import Cell, Counter, Harness, Sample
+from hotplug_common.tables import to_text
 from hotplug_host.errors import ExitCode, ToolError
 
 COUNTER = Counter(1000)
@@ -86,7 +87,7 @@ def test_rounds_take_turns(tmp_path: Path) -> None:
 
 def test_speeds_are_a_table_of_threads_and_algorithms() -> None:
     cells = [Cell(name, threads, [sample(name, threads)]) for threads in (1, 2) for name in ("plain", "x")]
-    assert table.speeds(cells).splitlines() == [
+    assert to_text(table.speeds(cells)).splitlines() == [
         "threads           plain               x",
         "      1   5.000 (2.500)   5.000 (2.500)",
         "      2  10.000 (2.500)  10.000 (2.500)",
@@ -94,12 +95,21 @@ def test_speeds_are_a_table_of_threads_and_algorithms() -> None:
 
 
 def test_a_cell_without_calls_shows_none() -> None:
-    assert table.speeds([Cell("x", 2, [sample("x", calls=0)])]).split() == ["threads", "x", "2", "-"]
+    assert to_text(table.speeds([Cell("x", 2, [sample("x", calls=0)])])).split() == ["threads", "x", "2", "-"]
 
 
 def test_checks_show_what_went_backwards() -> None:
-    text = table.checks([sample("hpet-upstream", violations=3, worst_back_ns=70, oldest_ns=900, old_calls=1)])
-    assert text.splitlines()[1].split() == ["hpet-upstream", "2", "200", "3", "70", "1", "900"]
+    found = [sample("hpet-upstream", violations=3, worst_back_ns=70, oldest_ns=900, old_calls=1)]
+    row = to_text(table.checks(found)).splitlines()[1]
+    assert row.split() == [
+        "hpet-upstream",
+        "2",
+        "200",
+        "3",
+        "70",
+        "1",
+        "900",
+    ]
 
 
 def test_samples_are_kept_one_a_line() -> None:

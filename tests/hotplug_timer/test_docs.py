@@ -8,10 +8,11 @@ from jsonschema import Draft202012Validator
 
 from docpages.fields import fields, load
 from docpages.paths import DOCS
+from hotplug_common.tables import to_json
 from hotplug_host.errors import ExitCode
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.compare.summary import comparison_entry, summarize
-from hotplug_timer.rcu_variants.render import to_json
+from hotplug_timer.rcu_variants.render import sheet
 from hotplug_timer.rcu_variants.table import make
 from hotplug_timer.rcu_variants.variants import VARIANTS
 from hotplug_timer.reader import read_files
@@ -96,7 +97,7 @@ def test_every_key_of_the_summary_is_documented_and_no_other(tmp_path: Path) -> 
 
 def test_every_key_of_the_rcu_variants_is_documented_and_no_other(tmp_path: Path) -> None:
     data = read_files([Path(file) for file in variant_files(tmp_path)])
-    table = json.loads(to_json(make(data, VARIANTS)))
+    table = json.loads(to_json(sheet(make(data, VARIANTS))))
     shared = {
         f"rows.{name}" for name in comparison_entry(compare(data, "stock"), compare(data, "stock").rows[0])
     }

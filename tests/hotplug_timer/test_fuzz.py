@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from hotplug_common.debian import parse_indextargets
 from hotplug_common.kernel import config, series
+from hotplug_common.tables import print_tables
 from hotplug_common.timings import read_timings
 from hotplug_host import cpulist, hostinfo, results
 from hotplug_host.errors import ExitCode, ToolError
@@ -25,13 +26,13 @@ from hotplug_host.text import printable
 from hotplug_host.timing import bulktrace, counters, cycle
 from hotplug_host.timing.hooks import parse_hook
 from hotplug_host.timing.tracing import MODES, parse_losses
-from hotplug_timer.compare import text as render
+from hotplug_timer.compare import text as compare_text
 from hotplug_timer.compare.comparison import compare
+from hotplug_timer.notices import print_lines
 from hotplug_timer.reader import read_files
 from hotplug_timer.report.page import render_page
 from hotplug_timer.trace.command import analyse
 from hotplug_timer.trace.flame import to_folded, to_svg
-from hotplug_timer.trace.render import print_tables
 from tests import GOLDEN
 from tests.samples.reportpages import NO_TRACES
 from tests.samples.resultfiles import STOCK_COUNTS, records
@@ -81,10 +82,10 @@ def outcome_of(path: Path) -> str:
         return "refused"
     for style in STYLES:
         stream = io.StringIO()
-        render.print_comparison(comparison, style, stream)
+        print_tables(compare_text.sheet(comparison), style, stream)
         assert not RAW.search(stream.getvalue()), style
     stream = io.StringIO()
-    render.print_notices(comparison, stream)
+    compare_text.print_notices(comparison, stream)
     assert not RAW.search(stream.getvalue())
     return "fine"
 
@@ -178,9 +179,9 @@ def test_any_trace(
     except ToolError as error:
         assert error.code == ExitCode.INPUT
         return
-    render.print_lines("note", analysis.notices(), stream)
+    print_lines("note", analysis.notices(), stream)
     for style in ("table", "markdown", "csv", "json"):
-        print_tables(analysis.tables(5), style, stream)
+        print_tables(analysis.sheet(5), style, stream)
     stream.write(to_folded(analysis.folded()))
     assert not RAW.search(stream.getvalue())
     assert "nan" not in re.sub(">[^<]*<", "", to_svg(analysis.folded(), analysis.title, analysis.unit))

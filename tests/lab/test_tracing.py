@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hotplug_common.tables import to_json
 from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode
 from hotplug_host.timing.tracing import COUNTS, OFFCPU, STATES
@@ -16,7 +17,6 @@ from hotplug_timer.compare.comparison import compare
 from hotplug_timer.reader import read_files
 from hotplug_timer.trace.command import analyse
 from hotplug_timer.trace.model import Analysis
-from hotplug_timer.trace.render import to_json
 from tests.lab.labtools import Lab
 
 # Kernels and base disk may have to be built first.
@@ -55,7 +55,7 @@ class Traced:
 
     def tables(self, mode: str) -> dict[str, list[dict[str, Any]]]:
         """Return the tables that `trace --format json` prints of a mode's trace."""
-        tables: dict[str, list[dict[str, Any]]] = json.loads(to_json(self.analysis(mode).tables(10_000)))
+        tables: dict[str, list[dict[str, Any]]] = json.loads(to_json(self.analysis(mode).sheet(10_000)))
         return tables
 
     def seconds(self, mode: str) -> float:

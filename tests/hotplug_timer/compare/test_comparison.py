@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
+from hotplug_common.tables import print_tables, to_csv, to_json, to_junit, to_markdown
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import key_of
-from hotplug_timer.compare import text as render
+from hotplug_timer.compare import text
 from hotplug_timer.compare.comparison import Comparison, compare
 from hotplug_timer.compare.summary import summarize
 from hotplug_timer.reader import Dataset, read_files
@@ -191,7 +192,7 @@ def test_incomplete_runs_are_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("style", ["table", "markdown", "csv", "json", "junit"])
 def test_golden_output(comparison: Comparison, golden: Path, tmp_path: Path, style: str) -> None:
     stream = io.StringIO()
-    render.print_comparison(comparison, style, stream)
+    print_tables(text.sheet(comparison), style, stream)
     printed = stream.getvalue().replace(str(tmp_path), "DIR")
     assert _rounded(printed) == _rounded((golden / "compare" / f"abba.{style}").read_text())
 
@@ -202,8 +203,8 @@ def _rounded(text: str) -> str:
 
 
 def test_json_and_csv_agree(comparison: Comparison) -> None:
-    entries = json.loads(render.to_json(comparison))["comparisons"]
-    rows = list(csv.DictReader(io.StringIO(render.to_csv(comparison))))
+    entries = json.loads(to_json(text.sheet(comparison)))["comparisons"]
+    rows = list(csv.DictReader(io.StringIO(to_csv(text.sheet(comparison)))))
     assert [float(row["mean_s"]) for row in rows] == [entry["mean_s"] for entry in entries]
     assert [row["verdict"] for row in rows] == ["", "faster", "", "faster"]
 
@@ -213,13 +214,15 @@ def test_emulated_seconds_say_so_and_hardware_ones_do_not(tmp_path: Path, compar
     for style in ("table", "markdown"):
         for which, emulated in ((comparison, True), (hardware, False)):
             stream = io.StringIO()
-            render.print_comparison(which, style, stream)
+            print_tables(text.sheet(which), style, stream)
             assert ("(s, emulated)" in stream.getvalue()) == emulated
 
 
 def test_too_few_samples_say_what_they_could_reach(tmp_path: Path) -> None:
     data = load(tmp_path, records("r1", "stock", [2.0, 2.1, 2.2]), records("r2", "patched", [1.0, 1.1, 1.2]))
-    assert "too few samples: n = 3 cannot go below p = 0.1 " in render.to_markdown(compare(data, "stock"))
+    assert "too few samples: n = 3 cannot go below p = 0.1 " in to_markdown(
+        text.sheet(compare(data, "stock"))
+    )
 
 
 def test_a_terminal_gets_colour_a_pipe_does_not(comparison: Comparison) -> None:
@@ -228,8 +231,8 @@ def test_a_terminal_gets_colour_a_pipe_does_not(comparison: Comparison) -> None:
             return True
 
     terminal, pipe = Terminal(), io.StringIO()
-    render.print_comparison(comparison, "table", terminal)
-    render.print_comparison(comparison, "table", pipe)
+    print_tables(text.sheet(comparison), "table", terminal)
+    print_tables(text.sheet(comparison), "table", pipe)
     assert "\x1b[" in terminal.getvalue()
     assert "\x1b[" not in pipe.getvalue()
 
@@ -273,7 +276,7 @@ def test_force_compares_other_topologies_with_a_warning(tmp_path: Path) -> None:
     assert "different topologies" in comparison.warnings[0]
     assert comparison.warnings[0].endswith("do not rely on the verdict, compare one kind at a time")
     stream = io.StringIO()
-    render.print_comparison(comparison, "table", stream)
+    print_tables(text.sheet(comparison), "table", stream)
     assert stream.getvalue().startswith("compared by --force, though the runs do not compare")
 
 
@@ -283,7 +286,7 @@ def test_force_compares_emulated_with_real_seconds_with_a_warning(tmp_path: Path
     )
     assert [row.emulated for row in comparison.rows] == [True, False]
     assert "emulated and some are not" in comparison.warnings[0]
-    assert "average (s, some emulated)" in render.seconds_header(comparison)
+    assert "average (s, some emulated)" in text.seconds_table(comparison).headings
 
 
 def test_force_changes_nothing_where_runs_compare(abba: Dataset, comparison: Comparison) -> None:
@@ -349,13 +352,13 @@ def three(tmp_path: Path) -> Comparison:
 def test_several_variants_are_adjusted_and_say_so(tmp_path: Path) -> None:
     comparison = three(tmp_path)
     assert comparison.adjusted
-    printed = render.to_markdown(comparison)
+    printed = to_markdown(text.sheet(comparison))
     assert "| p, Holm's |" in printed
     assert "adjusted by Holm's method for the number of variants" in printed
 
 
 def test_junit_fails_where_a_variant_is_slower(tmp_path: Path) -> None:
-    xml = JUnitXml.fromstring(render.to_junit(three(tmp_path)).encode())
+    xml = JUnitXml.fromstring(to_junit(text.sheet(three(tmp_path))).encode())
     (suite,) = xml
     cases = {case.name: case for case in suite}
     assert set(cases) == {"patched", "broken", "short"}
@@ -371,16 +374,16 @@ def test_junit_fails_where_a_variant_is_slower(tmp_path: Path) -> None:
 def test_the_test_that_was_used_is_said(tmp_path: Path) -> None:
     many = [2.0 + at / 1000 for at in range(120)]
     data = load(tmp_path, records("r1", "stock", many), records("r2", "patched", many))
-    assert "Mann-Whitney test, asymptotic" in render.to_markdown(compare(data, "stock"))
+    assert "Mann-Whitney test, asymptotic" in to_markdown(text.sheet(compare(data, "stock")))
     few = load(tmp_path, records("r1", "stock", many[:5]), records("r2", "patched", many[:5]))
-    assert "Mann-Whitney test, exact" in render.to_markdown(compare(few, "stock"))
+    assert "Mann-Whitney test, exact" in to_markdown(text.sheet(compare(few, "stock")))
 
 
 @pytest.mark.parametrize("label", ["[red]x[/blue]", ":smile:", "a|b", "\x1b[2J"])
 def test_a_label_is_text_in_every_table(tmp_path: Path, label: str) -> None:
     comparison = compare(load(tmp_path, records("r1", label, [2.0])), "stock")
     stream = io.StringIO()
-    render.print_comparison(comparison, "table", stream)
+    print_tables(text.sheet(comparison), "table", stream)
     assert label.replace("\x1b", "\\x1b") in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
-    assert render.to_markdown(comparison).splitlines()[2].count("|") == 10
+    assert to_markdown(text.sheet(comparison)).splitlines()[2].count("|") == 10

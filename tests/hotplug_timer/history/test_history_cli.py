@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from docpages.fields import fields, load
 from docpages.paths import DOCS
+from hotplug_common.tables import print_tables, to_json, to_junit
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
 from hotplug_timer.history import kcidb, page, render
@@ -103,7 +104,7 @@ def test_check_prints_the_same_verdicts_in_every_style(
 
 
 def test_junit_of_what_failed_and_what_is_new() -> None:
-    xml = JUnitXml.fromstring(render.to_junit(look([*STEADY[:5], DOWN])).encode())
+    xml = JUnitXml.fromstring(to_junit(render.sheet(look([*STEADY[:5], DOWN]))).encode())
     assert (xml.tests, xml.failures, xml.errors, xml.skipped) == (2, 0, 1, 1)
 
 
@@ -367,13 +368,13 @@ def test_no_name_harms_any_output(tmp_path: Path, name: str, reason: str) -> Non
     assert samples(tmp_path / METRICS)
     for style in STYLES:
         stream = io.StringIO()
-        render.print_outlook(outlook, style, stream)
+        print_tables(render.sheet(outlook), style, stream)
         assert not RAW.search(stream.getvalue())
 
 
 def test_every_key_of_the_summary_is_documented_and_no_other() -> None:
     entries = [*SLOWER, DOWN]
-    content = json.loads(render.to_json(look(entries)))
+    content = json.loads(to_json(render.sheet(look(entries))))
     names = {name for name in keys(content) if not name.startswith("series.counts.")}
     schema = load("history-summary-v1")
     assert {field.name for field in fields(schema, schema)} == names

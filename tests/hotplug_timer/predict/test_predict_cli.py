@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode
 from hotplug_timer import cli
 from hotplug_timer.predict.plot import readable
-from hotplug_timer.predict.render import significant
 from tests import ROOT
 from tests.samples.resultfiles import STOCK_COUNTS, records, write
 

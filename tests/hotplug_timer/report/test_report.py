@@ -15,10 +15,11 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from hotplug_common.tables import to_csv
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.text import printable
 from hotplug_timer import cli
-from hotplug_timer.compare import text as render
+from hotplug_timer.compare import text
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.reader import Dataset, read_files
 from hotplug_timer.report.downloads import Datum, embed
@@ -202,7 +203,7 @@ def test_the_table_and_the_warnings_are_those_of_compare(tmp_path: Path) -> None
     assert shown == [f"warning: {' '.join(text.split())}" for text in comparison.warnings]
     table = next(table for table in root.iter("table") if "Seconds" in text_of(table[0]))
     rows = [[text_of(cell).lstrip("●■ ") for cell in row] for row in next(table.iter("tbody"))]
-    assert rows == [render.seconds_cells(row, "stock") for row in comparison.rows]
+    assert rows == text.seconds_table(comparison).cells
 
 
 def test_every_sample_is_drawn_with_words_and_block_boundaries(data: Dataset, tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_downloads_hold_the_data(data: Dataset, tmp_path: Path) -> None:
     assert contents["results.jsonl"] == data.raw
     assert contents["summary.json"] == (tmp_path / "summary.json").read_text()
     assert json.loads(contents["summary.json"])["base"] == "6.12"
-    assert contents["comparison.csv"] == render.to_csv(compare(data, "stock"))
+    assert contents["comparison.csv"] == to_csv(text.sheet(compare(data, "stock")))
     (tmp_path / "again.jsonl").write_text(contents["results.jsonl"])
     again = read_files([tmp_path / "again.jsonl"])
     assert compare(again, "stock") == compare(data, "stock")

@@ -10,6 +10,7 @@ from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
 from hotplug_timer.reader import read_files
 from hotplug_timer.report import states
+from hotplug_timer.report.tables import page_table
 from hotplug_timer.report.traces import Traces, read_traces
 from hotplug_timer.trace.flame import INLINE_BOXES, to_inline
 from hotplug_timer.trace.states import SpentInState
@@ -190,7 +191,8 @@ def test_states_take_what_the_clock_says_and_may_run_in_one_variant_only() -> No
 
     stock = states.Times("stock", 1, {(1, "f"): spent(2, 10**9), (2, "g"): spent(1, 5)})
     patched = states.Times("patched", 2, {(1, "f"): spent(5, 10**9)})
-    assert states.rows([stock, patched]) == [
+    both = [stock, patched]
+    assert page_table("", states.columns(both), states.longest(both, states.LISTED)).rows == [
         ["1", "f", "1.000000", "2", "1.000000", "0.500000", "2.5", "1.000000"],
         ["2", "g", "0.000000", "1", "0.000000", "-", "-", "-"],
     ]

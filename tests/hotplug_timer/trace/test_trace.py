@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotplug_common.tables import to_csv, to_json, to_markdown
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
 from hotplug_timer.trace.blocked import is_idle, thread_kind
@@ -23,7 +24,6 @@ from hotplug_timer.trace.events import Event, frames, readable, scan
 from hotplug_timer.trace.flame import _colour, to_folded, to_svg
 from hotplug_timer.trace.model import Analysis, Folded
 from hotplug_timer.trace.offcpu import OffCpu
-from hotplug_timer.trace.render import to_csv, to_json, to_markdown
 from hotplug_timer.trace.source import MAGIC, MAX_LINE
 from hotplug_timer.trace.states import States
 from tests.samples import tracefiles
@@ -71,7 +71,7 @@ def test_golden_texts(golden: Path, mode: str) -> None:
         analysis = ANALYSES[mode]()
         read(case, analysis, mode, io.StringIO())
         found = {
-            "tables": json.loads(to_json(analysis.tables(20))),
+            "tables": json.loads(to_json(analysis.sheet(20))),
             "folded": to_folded(analysis.folded()).splitlines(),
             "notices": list(analysis.notices()),
         }
@@ -406,7 +406,7 @@ def fold(path: Path, *texts: str) -> tuple[Analysis, str]:
 def test_folded_stacks_of_offcputime_are_read(tmp_path: Path) -> None:
     analysis, noted = fold(tmp_path, OFFCPUTIME)
     causes, handed_on = analysis.tables(20)
-    assert causes.columns == ("thread", "blocked (s)", "share (%)", "stack")
+    assert causes.headings == ["thread", "blocked (s)", "share (%)", "stack"]
     where = "synchronize_rcu_normal < sched_cpu_deactivate < cpuhp_thread_fun < smpboot_thread_fn < kthread"
     assert causes.rows == (("cpuhp/N", 0.004, 80.0, where), ("sshd", 0.001, 20.0, "[Missed Kernel Stack]"))
     assert handed_on.rows == (("ppc64_cpu", 0.005, 100.0, "__flush_work < work_on_cpu_key < ksys_write"),)
@@ -596,12 +596,12 @@ def test_folded_lines_have_their_frames_and_weight(folded: Folded) -> None:
 
 def test_every_format_has_every_row() -> None:
     text = "".join(line for line, _ in zip(tracefiles.states_lines(), range(60), strict=False))
-    tables = analyse("states", text).tables(100)
-    data = json.loads(to_json(tables))
+    sheet = analyse("states", text).sheet(100)
+    data = json.loads(to_json(sheet))
     assert [len(data[name]) for name in ("states", "cpus")] == [3, 30]
-    assert len(to_csv(tables).splitlines()) == 1 + 33
-    assert to_markdown(tables).count("\n| ") == 33 + 2 * 2
-    assert "sched_cpu_deactivate" in to_markdown(tables)
+    assert len(to_csv(sheet).splitlines()) == 1 + 33
+    assert to_markdown(sheet).count("\n| ") == 33 + 2 * 2
+    assert "sched_cpu_deactivate" in to_markdown(sheet)
 
 
 # The command

@@ -13,6 +13,7 @@ from pathlib import Path
 from clock_check import build, hosts
 from clock_check.bundle import build_bundle
 from hotplug_common import arch, bundle
+from hotplug_common.tables import print_tables
 from hotplug_host import __version__
 from hotplug_host.clocks import command, probe
 from hotplug_host.clocks.probe import Probe
@@ -124,7 +125,7 @@ def _bundle(arguments: argparse.Namespace) -> None:
 def _hosts(arguments: argparse.Namespace) -> None:
     audits = hosts.read_audits(arguments.audits)
     if arguments.output_dir is None:
-        sys.stdout.write(hosts.to_markdown(audits))
+        print_tables(hosts.sheet(audits), "markdown", sys.stdout)
         return
     for path in hosts.write_table(audits, arguments.output_dir):
         sys.stdout.write(f"{path}\n")

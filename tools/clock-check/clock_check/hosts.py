@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from clock_check.schema import AUDIT
+from hotplug_common.files import write_files
+from hotplug_common.tables import NONE, Column, Kind, Sheet, Table, to_json, to_markdown
 from hotplug_host.clocks.audit import SCHEMA as AUDIT_SCHEMA
 from hotplug_host.clocks.table import shown
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.compare.text import NONE, markdown_table, markdown_text, write_files
 
 SCHEMA = "clock-hosts/1"
 NAME = "clocks"
-HEADER = [
-    "host",
-    "kernel",
-    "hypervisor",
-    "clocksource",
-    "others",
-    "TSC invariant",
-    "messages",
-    "us/call, 1 thread",
-    "us/call, most threads",
-    "went back",
-    "applied",
-    "recommended",
-    "why",
-]
 
 
 @dataclass(frozen=True)
@@ -60,15 +46,13 @@ def read_audits(paths: Sequence[Path]) -> tuple[HostAudit, ...]:
     return tuple(HostAudit(path.stem, _read(path)) for path in paths)
 
 
-def to_markdown(hosts: Sequence[HostAudit]) -> str:
-    """Return a sentence on all of them, and the table, in GitHub's Markdown."""
-    return f"{markdown_text(summary(hosts))}\n\n{markdown_table(HEADER, [_cells(host) for host in hosts])}"
-
-
-def to_json(hosts: Sequence[HostAudit]) -> str:
-    """Return all audits as one JSON object."""
-    rows = [{"name": host.name, **host.audit} for host in hosts]
-    return json.dumps({"schema": SCHEMA, "hosts": rows}, indent=2) + "\n"
+def sheet(hosts: Sequence[HostAudit]) -> Sheet:
+    """Return what is printed of all of them: a sentence, and a row for each."""
+    return Sheet(
+        tables=(Table("hosts", COLUMNS, hosts, record=lambda host: {"name": host.name, **host.audit}),),
+        lead=(summary(hosts),),
+        facts={"schema": SCHEMA},
+    )
 
 
 def summary(hosts: Sequence[HostAudit]) -> str:
@@ -81,10 +65,10 @@ def summary(hosts: Sequence[HostAudit]) -> str:
     return "; ".join(parts)
 
 
-def write_table(hosts: Sequence[HostAudit], directory: Path) -> tuple[Path, ...]:
+def write_table(hosts: Sequence[HostAudit], directory: Path) -> list[Path]:
     """Write Markdown and JSON, and return their paths; ToolError (ENVIRONMENT) when that fails."""
-    texts = {f"{NAME}.md": to_markdown(hosts), f"{NAME}.json": to_json(hosts)}
-    return write_files(directory, texts)
+    whole = sheet(hosts)
+    return write_files(directory, {f"{NAME}.md": to_markdown(whole), f"{NAME}.json": to_json(whole)}, "table")
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -106,26 +90,39 @@ def _read(path: Path) -> Mapping[str, Any]:
     return audit
 
 
-def _cells(host: HostAudit) -> list[str]:
-    audit = host.audit
-    clocks, applied, log = audit["clocksource"], audit["applied"], audit["log"]
-    costs = _costs(audit)
-    looked = [one["violations"] for one in audit["measured"] if one["violations"] is not None]
-    return [
-        host.name,
-        f"{audit['host']['kernel_release']} {audit['host']['machine']}",
-        audit["hypervisor"] or "none",
-        host.current or NONE,
-        " ".join(name for name in clocks["available"] if name != host.current) or NONE,
-        "yes" if audit["tsc"]["invariant"] else "no" if audit["tsc"]["flags"] else NONE,
-        str(len(log["messages"])) if log["readable"] else "unknown",
-        shown(costs[min(costs)]) if costs else NONE,
-        shown(costs[max(costs)]) if costs else NONE,
-        str(sum(looked)) if looked else NONE,
-        f"{applied['now']} (was {applied['before']})" if applied else NONE,
-        host.recommended or "none",
-        audit["recommendation"]["reason"],
-    ]
+def _others(host: HostAudit) -> str:
+    available = host.audit["clocksource"]["available"]
+    return " ".join(name for name in available if name != host.current) or NONE
+
+
+def _invariant(host: HostAudit) -> str:
+    tsc = host.audit["tsc"]
+    return "yes" if tsc["invariant"] else "no" if tsc["flags"] else NONE
+
+
+def _messages(host: HostAudit) -> str:
+    log = host.audit["log"]
+    return str(len(log["messages"])) if log["readable"] else "unknown"
+
+
+def _cost(choose: Callable[[Iterable[int]], int]) -> Callable[[HostAudit], str]:
+    """Return what shows the us of a call; CHOOSE picks one of the numbers of threads that were measured."""
+
+    def show(host: HostAudit) -> str:
+        costs = _costs(host.audit)
+        return shown(costs[choose(costs)]) if costs else NONE
+
+    return show
+
+
+def _went_back(host: HostAudit) -> str:
+    looked = [one["violations"] for one in host.audit["measured"] if one["violations"] is not None]
+    return str(sum(looked)) if looked else NONE
+
+
+def _applied(host: HostAudit) -> str:
+    applied = host.audit["applied"]
+    return f"{applied['now']} (was {applied['before']})" if applied else NONE
 
 
 def _costs(audit: Mapping[str, Any]) -> dict[int, float]:
@@ -137,3 +134,24 @@ def _costs(audit: Mapping[str, Any]) -> dict[int, float]:
         if threads and same and one["us_per_call"] is not None:
             found[int(threads[1])] = one["us_per_call"]
     return found
+
+
+COLUMNS = (
+    Column[HostAudit]("host", lambda host: host.name, Kind.WORDS),
+    Column[HostAudit](
+        "kernel",
+        lambda host: f"{host.audit['host']['kernel_release']} {host.audit['host']['machine']}",
+        Kind.WORDS,
+    ),
+    Column[HostAudit]("hypervisor", lambda host: host.audit["hypervisor"] or "none", Kind.WORDS),
+    Column[HostAudit]("clocksource", lambda host: host.current or NONE, Kind.WORDS),
+    Column("others", _others, Kind.WORDS),
+    Column("TSC invariant", _invariant, Kind.WORDS),
+    Column("messages", _messages),
+    Column("us/call, 1 thread", _cost(min)),
+    Column("us/call, most threads", _cost(max)),
+    Column("went back", _went_back),
+    Column("applied", _applied, Kind.WORDS),
+    Column[HostAudit]("recommended", lambda host: host.recommended or "none", Kind.WORDS),
+    Column[HostAudit]("why", lambda host: host.audit["recommendation"]["reason"], Kind.TEXT),
+)

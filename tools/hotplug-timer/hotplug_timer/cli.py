@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotplug_common.bundle import write
+from hotplug_common.tables import JUNIT, add_format, print_tables
 from hotplug_host import __version__
 from hotplug_host.entry import Parser
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
@@ -174,7 +175,7 @@ def build_parser() -> Parser:
     )
     _add_inputs(compare)
     _add_force(compare)
-    _add_format(compare, "junit")
+    add_format(compare, JUNIT)
     compare.set_defaults(handler=_compare)
 
     _add_rcu_variants(commands)
@@ -216,7 +217,7 @@ def _add_rcu_variants(commands: Commands) -> None:
         help="the rows that there have to be, separated by commas (default: %(default)s)",
     )
     output = table.add_mutually_exclusive_group()
-    _add_format(output)
+    add_format(output)
     output.add_argument(
         "--output-dir",
         type=Path,
@@ -262,7 +263,7 @@ def _add_predict(commands: Commands) -> None:
         help="uncounted variants that are the baseline with all grace periods expedited, separated by commas"
         " (default: %(default)s)",
     )
-    _add_format(predict)
+    add_format(predict)
     predict.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw timings, model and interval, as .svg or .png"
     )
@@ -292,7 +293,7 @@ def _add_trace(commands: Commands) -> None:
     trace.add_argument(
         "--top", type=int, default=20, metavar="N", help="rows of each table (default: %(default)s)"
     )
-    _add_format(trace)
+    add_format(trace)
     trace.add_argument(
         "--folded",
         type=Path,
@@ -354,15 +355,6 @@ def _add_convert(commands: Commands) -> None:
     convert.set_defaults(handler=_convert)
 
 
-def _add_format(parser: argparse._ActionsContainer, *more: str) -> None:
-    parser.add_argument(
-        "--format",
-        choices=("table", "markdown", "csv", "json", *more),
-        default="table",
-        help="how to print it (default: %(default)s)",
-    )
-
-
 def _add_inputs(parser: argparse.ArgumentParser, files: str = "result file of `run`") -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help=files)
     parser.add_argument(
@@ -385,12 +377,12 @@ def _bundle(arguments: argparse.Namespace) -> None:
 def _compare(arguments: argparse.Namespace) -> None:
     from hotplug_timer import reader  # noqa: PLC0415
     from hotplug_timer.compare import comparison as compare  # noqa: PLC0415
-    from hotplug_timer.compare import text as render  # noqa: PLC0415
+    from hotplug_timer.compare import text  # noqa: PLC0415
 
     data = reader.read_files(arguments.files)
     comparison = compare.compare(data, arguments.baseline, arguments.force)
-    render.print_notices(comparison, sys.stderr)
-    render.print_comparison(comparison, arguments.format, sys.stdout)
+    text.print_notices(comparison, sys.stderr)
+    print_tables(text.sheet(comparison), arguments.format, sys.stdout)
 
 
 def _rcu_variants(arguments: argparse.Namespace) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from hotplug_common import scratch
 from hotplug_common.command import in_lab
 from hotplug_common.kernel import lines, series
 from hotplug_common.paths import Paths
+from hotplug_common.tables import print_tables
 from hotplug_common.ui import Say, out
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
@@ -182,7 +184,8 @@ def _measure(
             _keep(arguments, [sample for cell in cells for sample in cell.samples])
             out(f"us per call (processor time), a read taking {counter.latency_ns} ns")
             out(_conditions(arguments, harness))
-            out(table.speeds(cells) + "\n")
+            print_tables(table.speeds(cells), "table", sys.stdout)
+            out("")
     return ExitCode.OK
 
 
@@ -198,7 +201,7 @@ def _check(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
                     for _ in range(arguments.rounds)
                 ]
     _keep(arguments, samples)
-    out(table.checks(samples))
+    print_tables(table.checks(samples), "table", sys.stdout)
     ours = [sample for sample in samples if sample.algorithm in ("combined", "pvclock")]
     return ExitCode.OPERATION if any(sample.violations for sample in ours) else ExitCode.OK
 
@@ -216,7 +219,7 @@ def _devices(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
             say(f"{count} devices")
             rows += [devices.told(program, count, cpus[0], user, arguments.rounds) for user in cpus[:2]]
     out(f"us to tell all devices the rate of the clock, medians of {arguments.rounds} rounds")
-    out(devices.table(rows))
+    print_tables(table.devices(rows), "table", sys.stdout)
     return ExitCode.OK
 
 

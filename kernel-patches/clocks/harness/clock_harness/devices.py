@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from clock_harness.table import aligned
 from hotplug_common import process
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -40,19 +38,3 @@ def told(program: Path, count: int, cpu: int, user: int, rounds: int) -> Told:
     if done.returncode != 0:
         raise ToolError(done.errors.strip() or f"{program} failed", code=ExitCode.OPERATION)
     return Told(count, cpu != user, tuple(int(line) for line in done.output.split()))
-
-
-def table(rows: Sequence[Told]) -> str:
-    """One line a number of devices and place."""
-    head = ["devices", "used by", "median us", "95% within", "ns each"]
-    lines = [
-        [
-            str(row.count),
-            "another CPU" if row.remote else "the same CPU",
-            f"{row.us:.2f}",
-            f"{row.tail_us:.2f}",
-            f"{1000 * row.us / row.count:.1f}",
-        ]
-        for row in rows
-    ]
-    return aligned([head, *lines])

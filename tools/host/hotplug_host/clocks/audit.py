@@ -12,7 +12,7 @@ from hotplug_host.clocks.kernellog import ClockLog
 from hotplug_host.clocks.measured import Measured
 from hotplug_host.clocks.recommend import Recommendation, recommend
 from hotplug_host.clocks.table import shown
-from hotplug_host.text import printable
+from hotplug_host.text import aligned
 
 SCHEMA = "clock-audit/1"
 NONE = "-"
@@ -66,8 +66,7 @@ def text(audit: Audit) -> str:
         *((one.clocksource or "unknown", _measured_text(one)) for one in audit.measured),
         ("recommended", f"{advice.clocksource or 'none'}: {advice.reason}"),
     ]
-    width = max(len(name) for name, _ in rows)
-    return "".join(f"{printable(name).ljust(width)}  {printable(said)}\n" for name, said in rows)
+    return aligned(rows, left=(0, 1))
 
 
 def _log_text(log: ClockLog) -> str:

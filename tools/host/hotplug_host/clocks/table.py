@@ -5,9 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from hotplug_host.text import printable
-
-GAP = "  "
+from hotplug_host.text import aligned
 
 
 def render(rows: Sequence[tuple[str, str, Sequence[Mapping[str, float]]]]) -> str:
@@ -16,9 +14,8 @@ def render(rows: Sequence[tuple[str, str, Sequence[Mapping[str, float]]]]) -> st
     lines = [["clock", "operation", "n", *headings]]
     for label, operation, cells in rows:
         values = [shown(statistics.median(cell[name] for cell in cells)) for name in headings]
-        lines.append([printable(label), operation, str(len(cells)), *values])
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    return "".join(f"{GAP.join(_cells(line, widths)).rstrip()}\n" for line in lines)
+        lines.append([label, operation, str(len(cells)), *values])
+    return aligned(lines, left=(0, 1))
 
 
 def shown(value: float) -> str:
@@ -26,11 +23,3 @@ def shown(value: float) -> str:
     if value == int(value) or abs(value) >= 10_000:
         return f"{value:,.0f}"
     return f"{value:.3f}" if abs(value) >= 0.01 else f"{value:.2g}"
-
-
-def _cells(line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """Return the cells, words to the left and numbers to the right."""
-    return [
-        text.ljust(width) if at < 2 else text.rjust(width)
-        for at, (text, width) in enumerate(zip(line, widths))
-    ]

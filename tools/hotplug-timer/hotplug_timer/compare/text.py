@@ -1,37 +1,20 @@
-"""Printing a comparison: table, markdown, CSV, JSON, JUnit."""
+"""A comparison as tables, and as the words and numbers in them."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from hotplug_common.stats import SLOWER, TOO_FEW, Effect, Interval
-from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.text import printable
-from hotplug_timer.compare import junit
+from hotplug_common.tables import NONE, Case, Column, Kind, Outcome, Sheet, Suite, Table
 from hotplug_timer.compare.comparison import COUNT_NAMES, Comparison, CountRow, Row
 from hotplug_timer.compare.summary import comparison_entry, count_entry
+from hotplug_timer.notices import print_lines
 
-#: Columns for pipes and files, where there is no width to fit.
-PLAIN_WIDTH = 200
-NONE = "-"
-#: Columns that hold words, not numbers.
-WORDS = ("operation", "variant", "verdict")
 JUNIT_SUITE = "hotplug-timer compare"
 #: What is not simply passed.
-JUNIT_OUTCOMES = {SLOWER: junit.Outcome.FAILED, TOO_FEW: junit.Outcome.SKIPPED}
-#: The colour of a row on a terminal, by its verdict.
-STYLES = {"faster": "green", "improvement": "green", "slower": "red", "regression": "red"}
-#: What Markdown, or the HTML that it becomes, would read as more than text.
-MARKDOWN_SPECIAL = frozenset("|<>&`*[]\\~!")
+JUNIT_OUTCOMES = {SLOWER: Outcome.FAILED, TOO_FEW: Outcome.SKIPPED}
 
 
 def print_notices(comparison: Comparison, stream: TextIO) -> None:
@@ -40,53 +23,84 @@ def print_notices(comparison: Comparison, stream: TextIO) -> None:
     print_lines("warning", comparison.warnings, stream)
 
 
-def print_lines(kind: str, texts: Iterable[str], stream: TextIO) -> None:
-    """Print "note" or "warning" lines."""
-    for text in texts:
-        stream.write(f"hotplug-timer: {kind}: {printable(text)}\n")
+def sheet(comparison: Comparison) -> Sheet:
+    """Return what `compare` prints."""
+    method = method_text(comparison)
+    return Sheet(
+        tables=(seconds_table(comparison), counts_table(comparison)),
+        lead=(*_conditions(comparison), *([method] if method else [])),
+        facts={
+            "baseline": comparison.baseline,
+            "emulated": comparison.emulated,
+            "cpus": comparison.shape.cpus,
+        },
+        remarks={"warnings": list(comparison.warnings), "notices": list(comparison.notices)},
+        suite=Suite(
+            JUNIT_SUITE,
+            [_case(row, row.effect) for row in comparison.rows if row.effect],
+            [*comparison.warnings, *comparison.notices],
+        ),
+    )
 
 
-def print_comparison(comparison: Comparison, style: str, stream: TextIO) -> None:
-    """Print a comparison as "table", "markdown", "csv", "json" or "junit"."""
-    if style == "table":
-        _print_tables(comparison, stream)
-    else:
-        writers = {"markdown": to_markdown, "csv": to_csv, "json": to_json, "junit": to_junit}
-        stream.write(writers[style](comparison))
-
-
-def seconds_header(comparison: Comparison) -> list[str]:
-    """Return the headings of the seconds table; they say when seconds are emulated."""
+def seconds_table(comparison: Comparison) -> Table[Row]:
+    """Return the seconds; the headings tell when they are emulated."""
     mixed = len({row.emulated for row in comparison.rows}) > 1
     unit = "s, some emulated" if mixed else "s, emulated" if comparison.emulated else "s"
-    return [
-        "operation",
-        "variant",
-        "n",
-        f"average ({unit})",
-        "decrease",
-        f"median ({unit})",
-        "median decrease, 95% interval",
-        "p, Holm's" if comparison.adjusted else "p",
-        "verdict",
-    ]
+
+    def of_effect(show: Callable[[Effect], str]) -> Callable[[Row], str]:
+        return lambda row: show(row.effect) if row.effect else NONE
+
+    def verdict(row: Row) -> str:
+        if row.effect:
+            return verdict_text(row.effect, row)
+        return "baseline" if row.label == comparison.baseline else NONE
+
+    return Table(
+        "comparisons",
+        (
+            Column("operation", lambda row: row.operation, Kind.WORDS),
+            Column("variant", lambda row: row.label, Kind.WORDS),
+            Column("n", lambda row: str(row.summary.n)),
+            Column(f"average ({unit})", lambda row: f"{row.summary.mean:.3f}"),
+            Column("decrease", of_effect(lambda effect: f"{effect.decrease_percent:.3f}%")),
+            Column(f"median ({unit})", lambda row: f"{row.summary.median:.3f}"),
+            Column("median decrease, 95% interval", of_effect(decrease_text)),
+            Column(
+                "p, Holm's" if comparison.adjusted else "p",
+                of_effect(lambda effect: format_p(effect.p_adjusted)),
+            ),
+            Column("verdict", verdict, Kind.WORDS),
+        ),
+        comparison.rows,
+        record=partial(comparison_entry, comparison),
+        flat=partial(flat_entry, comparison),
+    )
 
 
-def seconds_cells(row: Row, baseline: str) -> list[str]:
-    """Return one row of the seconds table as text."""
-    effect = row.effect
-    cells = [row.operation, row.label, str(row.summary.n), f"{row.summary.mean:.3f}"]
-    if effect is None:
-        word = "baseline" if row.label == baseline else NONE
-        return [*cells, NONE, f"{row.summary.median:.3f}", NONE, NONE, word]
-    return [
-        *cells,
-        f"{effect.decrease_percent:.3f}%",
-        f"{row.summary.median:.3f}",
-        format_interval(effect.median_decrease_percent, effect.interval_percent),
-        format_p(effect.p_adjusted),
-        verdict_text(effect, row),
-    ]
+def counts_table(comparison: Comparison) -> Table[CountRow]:
+    """Return the counts; a range where counted iterations differ."""
+
+    def count(name: str) -> Column[CountRow]:
+        return Column(COUNT_NAMES[name], lambda row: _range(row.values.get(name)))
+
+    return Table(
+        "counts",
+        (
+            Column("operation", lambda row: row.operation, Kind.WORDS),
+            Column("variant", lambda row: row.label, Kind.WORDS),
+            Column("n", lambda row: str(max(map(len, row.values.values())))),
+            *map(count, comparison.count_names),
+        ),
+        comparison.counts,
+        "per transition, counted with tracing on and never timed",
+        record=count_entry,
+    )
+
+
+def decrease_text(effect: Effect) -> str:
+    """Return the decrease of the median and its interval."""
+    return format_interval(effect.median_decrease_percent, effect.interval_percent)
 
 
 def format_interval(value: float, interval: Interval | None) -> str:
@@ -116,153 +130,6 @@ def method_text(comparison: Comparison) -> str:
     return f"p: two-sided Mann-Whitney test, {' or '.join(tests)}{adjusted}" if effects else ""
 
 
-def to_junit(comparison: Comparison) -> str:
-    """Return JUnit XML: a test case per verdict, failed when slower, skipped with too few samples."""
-    cases = [
-        junit.Case(
-            name=row.label,
-            group=row.operation,
-            seconds=row.summary.median,
-            outcome=JUNIT_OUTCOMES.get(row.effect.verdict, junit.Outcome.PASSED),
-            verdict=row.effect.verdict,
-            sentence=_sentence(row, row.effect),
-        )
-        for row in comparison.rows
-        if row.effect
-    ]
-    return junit.to_xml(JUNIT_SUITE, cases, [*comparison.warnings, *comparison.notices])
-
-
-def _sentence(row: Row, effect: Effect) -> str:
-    interval = format_interval(effect.median_decrease_percent, effect.interval_percent)
-    return f"{verdict_text(effect, row)}; median decrease {interval}, p = {format_p(effect.p_adjusted)}"
-
-
-def count_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Return headings and rows of the counts table as text; a range where counted iterations differ."""
-    names = comparison.count_names
-    header = ["operation", "variant", "n", *(COUNT_NAMES[name] for name in names)]
-    return header, [_count_cells(row, names) for row in comparison.counts]
-
-
-def _count_cells(row: CountRow, names: Sequence[str]) -> list[str]:
-    n = max(len(values) for values in row.values.values())
-    return [row.operation, row.label, str(n), *(_range(row.values.get(name)) for name in names)]
-
-
-def to_markdown(comparison: Comparison) -> str:
-    """Return both tables in GitHub's markdown."""
-    parts = [markdown_table(seconds_header(comparison), _seconds_rows(comparison))]
-    if method_text(comparison):
-        parts.append(f"{method_text(comparison)}\n")
-    if comparison.counts:
-        parts.append("Per transition, counted with tracing on and never timed:\n")
-        parts.append(markdown_table(*count_table(comparison)))
-    return "\n".join(parts)
-
-
-def to_csv(comparison: Comparison) -> str:
-    """Return one line per operation and variant, numbers unrounded; empty where there is none."""
-    buffer = io.StringIO()
-    entries = [flat_entry(comparison, row) for row in comparison.rows]
-    if entries:
-        writer = csv.DictWriter(buffer, list(entries[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(entries)
-    return buffer.getvalue()
-
-
-def to_json(comparison: Comparison) -> str:
-    """Return the comparison as one JSON object."""
-    return (
-        json.dumps(
-            {
-                "baseline": comparison.baseline,
-                "emulated": comparison.emulated,
-                "cpus": comparison.shape.cpus,
-                "comparisons": [comparison_entry(comparison, row) for row in comparison.rows],
-                "counts": [count_entry(row) for row in comparison.counts],
-                "warnings": list(comparison.warnings),
-                "notices": list(comparison.notices),
-            },
-            indent=2,
-        )
-        + "\n"
-    )
-
-
-def _print_tables(comparison: Comparison, stream: TextIO) -> None:
-    tty = stream.isatty()
-    # A label is text, whatever is in it.
-    console = Console(
-        file=stream, width=None if tty else PLAIN_WIDTH, highlight=False, markup=False, emoji=False
-    )
-    shape = comparison.shape
-    if comparison.forced:
-        console.print("compared by --force, though the runs do not compare; the first one's machine:")
-    seconds = "emulated CPUs: seconds are not hardware's" if comparison.emulated else "hardware seconds"
-    console.print(
-        f"{shape.machine}, {shape.cpus} CPUs ({shape.cores} cores x SMT{shape.threads_per_core}),"
-        f" {seconds}; lower is better",
-    )
-    if method_text(comparison):
-        console.print(method_text(comparison))
-    console.print(terminal_table(seconds_header(comparison), _seconds_rows(comparison), tty))
-    if comparison.counts:
-        console.print("\nper transition, counted with tracing on and never timed")
-        console.print(terminal_table(*count_table(comparison), tty))
-
-
-def _seconds_rows(comparison: Comparison) -> list[list[str]]:
-    return [seconds_cells(row, comparison.baseline) for row in comparison.rows]
-
-
-def terminal_table(
-    header: list[str], rows: list[list[str]], tty: bool, words: Collection[str] = WORDS
-) -> Table:
-    """Return a table without lines, or with some on a terminal; columns in `words` are left-aligned."""
-    table = Table(box=box.SIMPLE_HEAD if tty else None, pad_edge=False, header_style="bold" if tty else "")
-    for name in header:
-        table.add_column(name, justify="left" if name in words else "right")
-    for row in rows:
-        verdict = dict(zip(header, row, strict=True)).get("verdict", "")
-        style = STYLES.get(verdict, "") if tty else ""
-        table.add_row(*map(printable, row), style=style)
-    return table
-
-
-def markdown_table(header: list[str], rows: list[list[str]]) -> str:
-    """Return one table in GitHub's markdown."""
-    lines = [header, ["---"] * len(header), *([markdown_text(cell) for cell in row] for row in rows)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def write_files(directory: Path, texts: Mapping[str, str]) -> tuple[Path, ...]:
-    """Write files, name to text, and return their paths; ToolError (ENVIRONMENT) when that fails."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (directory / name).write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the table to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
-    return tuple(directory / name for name in texts)
-
-
-def printable_entry(entry: dict[str, object]) -> dict[str, object]:
-    """Return an entry whose texts can be printed as they are."""
-    return {name: printable(value) if isinstance(value, str) else value for name, value in entry.items()}
-
-
-def markdown_text(text: str) -> str:
-    """Return text that Markdown shows as it is, whatever it holds."""
-    # HTML, links, emphasis and code are Markdown too; an entity is shown as the character it stands for.
-    return "".join(f"&#{ord(one)};" if one in MARKDOWN_SPECIAL else one for one in printable(text))
-
-
 def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:
     """Return one row of the comparison as a flat record, numbers unrounded, with its counts."""
     entry = comparison_entry(comparison, row)
@@ -270,11 +137,37 @@ def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:
     low, high = interval if isinstance(interval, list) else (None, None)
     counts = comparison.count_row(row.operation, row.label)
     return {
-        **printable_entry(entry),
+        **entry,
         "interval_low_percent": low,
         "interval_high_percent": high,
         **{name: counts.typical(name) if counts else None for name in comparison.count_names},
     }
+
+
+def _conditions(comparison: Comparison) -> tuple[str, ...]:
+    shape = comparison.shape
+    forced = "compared by --force, though the runs do not compare; the first one's machine:"
+    seconds = "emulated CPUs: seconds are not hardware's" if comparison.emulated else "hardware seconds"
+    machine = (
+        f"{shape.machine}, {shape.cpus} CPUs ({shape.cores} cores x SMT{shape.threads_per_core}),"
+        f" {seconds}; lower is better"
+    )
+    return (forced, machine) if comparison.forced else (machine,)
+
+
+def _case(row: Row, effect: Effect) -> Case:
+    """Return the test case of a verdict: failed when slower, skipped with too few samples."""
+    return Case(
+        name=row.label,
+        group=row.operation,
+        seconds=row.summary.median,
+        outcome=JUNIT_OUTCOMES.get(effect.verdict, Outcome.PASSED),
+        verdict=effect.verdict,
+        sentence=(
+            f"{verdict_text(effect, row)}; median decrease {decrease_text(effect)},"
+            f" p = {format_p(effect.p_adjusted)}"
+        ),
+    )
 
 
 def _range(values: tuple[int, ...] | None) -> str:

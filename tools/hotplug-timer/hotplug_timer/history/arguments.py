@@ -9,12 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hotplug_common.tables import JUNIT, add_format
 from hotplug_host.subcommands import add_subcommand
 
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
-FORMATS = ("table", "markdown", "csv", "json", "junit")
 DESCRIPTION = """\
 Keep the history of scheduled runs, and say since when a switch takes longer or shorter. A series is the
 medians of one host, variant and operation under the same conditions: CPUs, emulated or not, boot method,
@@ -114,9 +114,7 @@ def add_commands(commands: Commands) -> None:
     )
     _add_store(check)
     _add_bounds(check)
-    check.add_argument(
-        "--format", choices=FORMATS, default="table", help="how to print it (default: %(default)s)"
-    )
+    add_format(check, JUNIT)
     check.set_defaults(handler=_handler("check"))
 
     report = add_subcommand(

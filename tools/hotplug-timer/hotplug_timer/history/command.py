@@ -6,12 +6,13 @@ import argparse
 from datetime import datetime
 from typing import TextIO
 
+from hotplug_common.tables import print_tables
 from hotplug_host import clock
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.compare.text import print_lines
 from hotplug_timer.history import render, store
 from hotplug_timer.history.entry import failure, from_runs
 from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, Outlook, look, newest_days
+from hotplug_timer.notices import print_lines
 from hotplug_timer.reader import read_files
 
 #: Failed runs that `check` names; the page has all of them.
@@ -43,7 +44,7 @@ def check(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     print_lines("note", contents.notices, err)
     outlook = _look(arguments, contents)
     print_lines("note", render.notices(outlook, MAX_FAILURES), err)
-    render.print_outlook(outlook, arguments.format, out)
+    print_tables(render.sheet(outlook), arguments.format, out)
     raise_verdict(outlook)
 
 

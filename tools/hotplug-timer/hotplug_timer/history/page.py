@@ -8,13 +8,17 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from hotplug_common.files import write_files
+from hotplug_common.tables import NONE, Column, Kind, to_csv, to_json, to_junit
 from hotplug_timer.compare.cautions import unique
 from hotplug_timer.compare.text import format_p
 from hotplug_timer.history import kcidb, render, trend
+from hotplug_timer.history.changes import Change
+from hotplug_timer.history.entry import Entry
 from hotplug_timer.history.metrics import check_path, write_metrics
-from hotplug_timer.history.series import IMPROVEMENT, REGRESSION, Outlook
+from hotplug_timer.history.series import IMPROVEMENT, REGRESSION, Outlook, Point, Series
 from hotplug_timer.report import downloads, html
-from hotplug_timer.report.tables import MAX_ROWS, Table
+from hotplug_timer.report.tables import PageTable, page_table
 
 PAGE, SUMMARY, JUNIT, KCIDB, METRICS = (
     "history.html",
@@ -23,8 +27,6 @@ PAGE, SUMMARY, JUNIT, KCIDB, METRICS = (
     "history-kcidb.json",
     "history.prom",
 )
-CHANGES = ("host", "operation", "variant", "since (UTC)", "kernel", "from (s)", "to (s)", "change", "p")
-FAILED = ("started (UTC)", "host", "variant", "kernel", "reason")
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,14 @@ def write_report(
     """
     metrics_path = metrics or directory / METRICS
     check_path(metrics_path)
+    sheet = render.sheet(outlook)
     texts = {
         PAGE: render_page(outlook, notices),
-        SUMMARY: render.to_json(outlook),
-        JUNIT: render.to_junit(outlook),
+        SUMMARY: to_json(sheet),
+        JUNIT: to_junit(sheet),
         KCIDB: kcidb.to_json(outlook, origin),
     }
-    paths = html.write_files(directory, texts)
+    paths = write_files(directory, texts, "report")
     write_metrics(outlook, metrics_path)
     return [*paths, metrics_path]
 
@@ -113,65 +116,41 @@ def _headlines(outlook: Outlook) -> list[Headline]:
     ]
 
 
-def _verdicts_table(outlook: Outlook) -> Table:
+def _verdicts_table(outlook: Outlook) -> PageTable:
     # The conditions are below each picture: with them no sheet of paper would be wide enough.
-    rows = [cells[:-1] for cells in render.rows(outlook)]
-    return Table(
-        "Verdict of each series",
-        render.HEADER[:-1],
-        rows[:MAX_ROWS],
-        heads=3,
-        words=render.WORDS,
-        left_out=max(len(rows) - MAX_ROWS, 0),
-    )
+    table = render.verdicts_table(outlook)
+    return page_table("Verdict of each series", table.columns[:-1], table.rows, heads=3)
 
 
-def _changes_table(outlook: Outlook) -> Table:
-    rows = [
-        (
-            series.key.host,
-            series.key.operation,
-            series.key.variant,
-            f"{series.points[change.at].time:%Y-%m-%d %H:%M}",
-            series.points[change.at].kernel,
-            f"{change.before_s:.3f}",
-            f"{change.after_s:.3f}",
-            f"{change.percent:+.1f}%",
-            format_p(change.p_value),
-        )
-        for series in outlook.series
-        for change in series.changes
+def _changes_table(outlook: Outlook) -> PageTable:
+    columns: list[Column[tuple[Series, Change]]] = [
+        Column("host", lambda row: row[0].key.host, Kind.WORDS),
+        Column("operation", lambda row: row[0].key.operation, Kind.WORDS),
+        Column("variant", lambda row: row[0].key.variant, Kind.WORDS),
+        Column("since (UTC)", lambda row: f"{_first(*row).time:%Y-%m-%d %H:%M}", Kind.WORDS),
+        Column("kernel", lambda row: _first(*row).kernel, Kind.WORDS),
+        Column("from (s)", lambda row: f"{row[1].before_s:.3f}"),
+        Column("to (s)", lambda row: f"{row[1].after_s:.3f}"),
+        Column("change", lambda row: f"{row[1].percent:+.1f}%"),
+        Column("p", lambda row: format_p(row[1].p_value)),
     ]
-    return Table(
-        "All changes of level",
-        CHANGES,
-        rows[-MAX_ROWS:],
-        heads=3,
-        words=frozenset(CHANGES[:5]),
-        left_out=max(len(rows) - MAX_ROWS, 0),
-    )
+    rows = [(series, change) for series in outlook.series for change in series.changes]
+    return page_table("All changes of level", columns, rows, heads=3, newest=True)
 
 
-def _failures_table(outlook: Outlook) -> Table:
-    rows = [
-        (
-            f"{entry.time:%Y-%m-%d %H:%M}",
-            entry.host,
-            entry.variant,
-            entry.kernel or "-",
-            entry.failed or "",
-        )
-        for entry in reversed(outlook.failures)
+def _first(series: Series, change: Change) -> Point:
+    return series.points[change.at]
+
+
+def _failures_table(outlook: Outlook) -> PageTable:
+    columns: list[Column[Entry]] = [
+        Column("started (UTC)", lambda entry: f"{entry.time:%Y-%m-%d %H:%M}", Kind.WORDS),
+        Column("host", lambda entry: entry.host, Kind.WORDS),
+        Column("variant", lambda entry: entry.variant, Kind.WORDS),
+        Column("kernel", lambda entry: entry.kernel or NONE, Kind.WORDS),
+        Column("reason", lambda entry: entry.failed or "", Kind.TEXT),
     ]
-    return Table(
-        "Failed runs, the newest first",
-        FAILED,
-        rows[:MAX_ROWS],
-        heads=3,
-        words=frozenset(FAILED[:4]),
-        texts=frozenset({"reason"}),
-        left_out=max(len(rows) - MAX_ROWS, 0),
-    )
+    return page_table("Failed runs, the newest first", columns, list(reversed(outlook.failures)), heads=3)
 
 
 def _trends(outlook: Outlook, labels: tuple[str, ...]) -> list[Trend]:
@@ -189,17 +168,18 @@ def _trends(outlook: Outlook, labels: tuple[str, ...]) -> list[Trend]:
 
 
 def _data(outlook: Outlook) -> Iterator[downloads.Datum]:
+    sheet = render.sheet(outlook)
     yield downloads.Datum(
         "verdicts.csv",
         "text/csv",
-        render.to_csv(outlook),
+        to_csv(sheet),
         "the verdicts, unrounded",
         "hotplug-timer history check --format csv prints it",
     )
     yield downloads.Datum(
         SUMMARY,
         "application/json",
-        render.to_json(outlook),
+        to_json(sheet),
         "all of it for programs",
         "it is beside this page",
     )

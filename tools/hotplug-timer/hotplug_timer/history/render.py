@@ -1,78 +1,55 @@
-"""Printing the verdicts of a history: table, markdown, CSV, JSON, JUnit."""
+"""The verdicts of a history as a table, and as words."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterator, Sequence
-from typing import TextIO
 
-from rich.console import Console
-
-from hotplug_timer.compare import junit
-from hotplug_timer.compare.text import (
-    NONE,
-    PLAIN_WIDTH,
-    format_p,
-    markdown_table,
-    printable_entry,
-    terminal_table,
-)
+from hotplug_common.tables import NONE, Case, Column, Kind, Outcome, Sheet, Suite, Table
+from hotplug_timer.compare.text import format_p
 from hotplug_timer.history.changes import MIN_POINTS, Change
 from hotplug_timer.history.entry import Conditions, Entry
 from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, Outlook, Series
 
 SCHEMA = "hotplug-timer/history/summary/1"
 JUNIT_SUITE = "hotplug-timer history"
-JUNIT_OUTCOMES = {REGRESSION: junit.Outcome.FAILED, INSUFFICIENT: junit.Outcome.SKIPPED}
-WORDS = frozenset({"host", "operation", "variant", "conditions", "since", "verdict"})
-HEADER = [
-    "host",
-    "operation",
-    "variant",
-    "verdict",
-    "change",
-    "since",
-    "level (s)",
-    "newest (s)",
-    "runs",
-    "failed",
-    "conditions",
-]
+JUNIT_OUTCOMES = {REGRESSION: Outcome.FAILED, INSUFFICIENT: Outcome.SKIPPED}
 
 
-def print_outlook(outlook: Outlook, style: str, stream: TextIO) -> None:
-    """Print verdicts as "table", "markdown", "csv", "json" or "junit"."""
-    if style == "table":
-        tty = stream.isatty()
-        console = Console(
-            file=stream, width=None if tty else PLAIN_WIDTH, highlight=False, markup=False, emoji=False
-        )
-        console.print(terminal_table(HEADER, rows(outlook), tty, WORDS))
-        return
-    writers = {"markdown": to_markdown, "csv": to_csv, "json": to_json, "junit": to_junit}
-    stream.write(writers[style](outlook))
+def sheet(outlook: Outlook) -> Sheet:
+    """Return what `history check` prints; history-summary-v1.schema.json has the keys of the JSON."""
+    return Sheet(
+        tables=(verdicts_table(outlook),),
+        facts={"schema": SCHEMA, "runs": outlook.runs},
+        remarks={"failed": [_failed_entry(entry) for entry in outlook.failures]},
+        suite=Suite(JUNIT_SUITE, _cases(outlook), [failed_text(entry) for entry in outlook.failures]),
+    )
 
 
-def rows(outlook: Outlook) -> list[list[str]]:
-    """Return the cells of `HEADER`, a row for each series."""
-    return [
-        [
-            series.key.host,
-            series.key.operation,
-            series.key.variant,
-            verdict_text(series),
-            f"{series.change.percent:+.1f}%" if series.change else NONE,
-            f"{series.points[series.change.at].time:%Y-%m-%d}" if series.change else NONE,
-            f"{series.level_s:.3f}",
-            f"{series.last.result.median_s:.3f}",
-            str(len(series.points)),
-            str(len(series.failures)),
-            describe(series.key.conditions),
-        ]
-        for series in outlook.series
-    ]
+def verdicts_table(outlook: Outlook) -> Table[Series]:
+    """Return the table with a row for each series; its last column is the conditions."""
+    return Table(
+        "series",
+        (
+            Column("host", lambda series: series.key.host, Kind.WORDS),
+            Column("operation", lambda series: series.key.operation, Kind.WORDS),
+            Column("variant", lambda series: series.key.variant, Kind.WORDS),
+            Column("verdict", verdict_text, Kind.WORDS),
+            Column("change", lambda series: f"{series.change.percent:+.1f}%" if series.change else NONE),
+            Column(
+                "since",
+                lambda series: f"{series.points[series.change.at].time:%Y-%m-%d}" if series.change else NONE,
+                Kind.WORDS,
+            ),
+            Column("level (s)", lambda series: f"{series.level_s:.3f}"),
+            Column("newest (s)", lambda series: f"{series.last.result.median_s:.3f}"),
+            Column("runs", lambda series: str(len(series.points))),
+            Column("failed", lambda series: str(len(series.failures))),
+            Column("conditions", lambda series: describe(series.key.conditions), Kind.WORDS),
+        ),
+        outlook.series,
+        record=lambda series: {**_entry(series), "changes": list(_changes(series))},
+        flat=_flat,
+    )
 
 
 def describe(conditions: Conditions) -> str:
@@ -113,67 +90,40 @@ def failed_text(entry: Entry) -> str:
     return f"{entry.host} {entry.variant}: the run of {entry.time:%Y-%m-%d %H:%M} failed: {entry.failed}"
 
 
-def to_markdown(outlook: Outlook) -> str:
-    """Return the table in GitHub's markdown."""
-    return markdown_table(HEADER, rows(outlook))
-
-
-def to_csv(outlook: Outlook) -> str:
-    """Return one line per series, numbers unrounded; empty where there is none."""
-    buffer = io.StringIO()
-    entries = [_flat(series) for series in outlook.series]
-    if entries:
-        writer = csv.DictWriter(buffer, list(entries[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(map(printable_entry, entries))
-    return buffer.getvalue()
-
-
-def to_json(outlook: Outlook) -> str:
-    """Return verdicts, changes and failed runs as one JSON object, as in history-summary-v1.schema.json."""
-    content = {
-        "schema": SCHEMA,
-        "runs": outlook.runs,
-        "series": [{**_entry(series), "changes": list(_changes(series))} for series in outlook.series],
-        "failed": [
-            {
-                "run_id": entry.run_id,
-                "started": entry.started,
-                "host": entry.host,
-                "variant": entry.variant,
-                "reason": entry.failed,
-            }
-            for entry in outlook.failures
-        ],
-    }
-    return json.dumps(content, indent=2) + "\n"
-
-
-def to_junit(outlook: Outlook) -> str:
-    """Return JUnit XML: a case per series, failed when slower; an error per newest run that failed."""
+def _cases(outlook: Outlook) -> list[Case]:
+    """Return a test case per series, failed when slower, and an error per newest run that failed."""
     cases = [
-        junit.Case(
+        Case(
             name=f"{series.key.variant} ({describe(series.key.conditions)})",
             group=f"{series.key.host} {series.key.operation}",
             seconds=series.last.result.median_s,
-            outcome=JUNIT_OUTCOMES.get(series.verdict, junit.Outcome.PASSED),
+            outcome=JUNIT_OUTCOMES.get(series.verdict, Outcome.PASSED),
             verdict=series.verdict,
             sentence=sentence(series),
         )
         for series in outlook.series
     ]
-    cases += [
-        junit.Case(
+    return cases + [
+        Case(
             name=entry.variant,
             group=f"{entry.host} newest run",
             seconds=None,
-            outcome=junit.Outcome.ERROR,
+            outcome=Outcome.ERROR,
             verdict="failed",
             sentence=failed_text(entry),
         )
         for entry in outlook.failed
     ]
-    return junit.to_xml(JUNIT_SUITE, cases, [failed_text(entry) for entry in outlook.failures])
+
+
+def _failed_entry(entry: Entry) -> dict[str, object]:
+    return {
+        "run_id": entry.run_id,
+        "started": entry.started,
+        "host": entry.host,
+        "variant": entry.variant,
+        "reason": entry.failed,
+    }
 
 
 def _entry(series: Series) -> dict[str, object]:

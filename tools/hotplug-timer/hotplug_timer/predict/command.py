@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from hotplug_common.tables import print_tables
 from hotplug_common.timings import read_timings
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.cautions import run_notices
-from hotplug_timer.compare.text import print_lines
+from hotplug_timer.notices import print_lines
 from hotplug_timer.predict import outlook, render, validation
 from hotplug_timer.predict.data import Timing, from_results
 from hotplug_timer.predict.groups import Roles
@@ -35,11 +36,11 @@ def predict(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     if arguments.validate:
         checked = validation.validate(timings, roles)
         print_lines("note", (f"not checked: {text}" for text in checked.left_out), err)
-        render.print_validation(checked, arguments.format, out)
+        print_tables(render.validation_sheet(checked), arguments.format, out)
         return
     found = outlook.look_out(timings, arguments.cpus, arguments.toggled, roles)
     print_lines("warning", found.reservations, err)
-    render.print_outlook(found, arguments.format, out)
+    print_tables(render.outlook_sheet(found), arguments.format, out)
     if arguments.plot:
         plot.write_picture(found, roles, arguments.plot)
 

@@ -1,157 +1,38 @@
-"""Printing predictions and their validation: table, markdown, CSV, JSON."""
+"""Predictions and their validation as tables."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TextIO
-
-from rich.console import Console
-
 from hotplug_common.stats import Interval
-from hotplug_host.text import printable
-from hotplug_timer.compare.text import (
-    NONE,
-    PLAIN_WIDTH,
-    WORDS,
-    markdown_table,
-    printable_entry,
-    terminal_table,
-)
-from hotplug_timer.predict.outlook import Outlook, Prediction
-from hotplug_timer.predict.validation import Check, Validation
-
-_WORDS = (*WORDS, "largest part", "prices of", "one of", "kernel", "source", "measured at")
+from hotplug_common.tables import NONE, Column, Kind, Sheet, Table, significant
+from hotplug_timer.predict.outlook import Outlook, Prediction, Price
+from hotplug_timer.predict.validation import Check, Digest, Validation
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and the table below it."""
-
-    heading: str
-    header: list[str]
-    rows: list[list[str]]
-
-
-def print_outlook(outlook: Outlook, style: str, stream: TextIO) -> None:
-    """Print predictions as "table", "markdown", "csv" or "json"."""
-    _print(style, stream, outlook_sections(outlook), outlook_entries(outlook), outlook_json(outlook))
+def outlook_sheet(outlook: Outlook) -> Sheet:
+    """Return what is printed of predictions."""
+    return Sheet(
+        tables=(_predictions_table(outlook), _prices_table(outlook)),
+        facts={"cpus": outlook.cpus, "emulated": outlook.emulated},
+        remarks={"warnings": list(outlook.reservations)},
+    )
 
 
-def print_validation(validation: Validation, style: str, stream: TextIO) -> None:
-    """Print a validation as "table", "markdown", "csv" or "json"."""
-    entries = [check_entry(check) for check in validation.checks]
-    content = {
-        "emulated": validation.emulated,
-        "checks": entries,
-        "left_out": list(validation.left_out),
-    }
-    _print(style, stream, validation_sections(validation), entries, content)
+def validation_sheet(validation: Validation) -> Sheet:
+    """Return what is printed of a validation: errors taken together, and one by one."""
+    return Sheet(
+        tables=(_digests_table(validation), _checks_table(validation)),
+        facts={"emulated": validation.emulated},
+        remarks={"left_out": list(validation.left_out)},
+    )
 
 
-def significant(value: float, number: int = 3) -> str:
-    """Return a number with so many digits that count, and no exponent; "0" for what is not above 0."""
-    if value <= 0:
-        return "0"
-    digits = number - 1 - math.floor(math.log10(value))
-    return f"{round(value, digits):.{max(0, digits)}f}"
-
-
-def outlook_sections(outlook: Outlook) -> list[Section]:
-    """Return the tables of predictions and of prices."""
+def _predictions_table(outlook: Outlook) -> Table[Prediction]:
     sizes = sorted({timing.cpus for timing in outlook.timings})
     measured = f"{sizes[0]} to {sizes[-1]} CPUs" if len(sizes) > 1 else f"{sizes[0]} CPUs"
     unit = _unit(outlook.emulated)
-    sections = [
-        Section(
-            f"{outlook.cpus} CPUs, predicted from timings of {measured}, {_kind(outlook.emulated)};"
-            " lower is better",
-            [
-                "operation",
-                "variant",
-                "CPUs switched",
-                f"predicted ({unit})",
-                f"95% interval ({unit})",
-                "measured at",
-                "largest part",
-            ],
-            [_prediction_cells(found) for found in outlook.predictions],
-        )
-    ]
-    if outlook.prices:
-        rows = [
-            [
-                price.series,
-                price.words,
-                str(price.measured_cpus),
-                _predicted(price.measured_s),
-                _predicted(price.predicted_s),
-            ]
-            for price in outlook.prices
-        ]
-        header = ["prices of", "one of", "at CPUs", f"costs ({unit})", f"at {outlook.cpus} CPUs ({unit})"]
-        sections.append(Section("Prices in the best fit, one of those the timings allow", header, rows))
-    return sections
 
-
-def validation_sections(validation: Validation) -> list[Section]:
-    """Return the tables of errors taken together and one by one."""
-    unit = _unit(validation.emulated)
-    digests = [
-        [
-            digest.operation,
-            digest.variant,
-            str(digest.largest),
-            str(digest.n),
-            f"{digest.factor:.1f}",
-            f"{digest.worst:.1f}",
-            f"{digest.covered} of {digest.n}",
-        ]
-        for digest in validation.digests
-    ]
-    covered = sum(check.covered for check in validation.checks)
-    return [
-        Section(
-            f"Larger machines predicted from smaller ones, {_kind(validation.emulated)};"
-            f" {covered} of {len(validation.checks)} measured times are in the interval",
-            [
-                "operation",
-                "variant",
-                "from CPUs up to",
-                "n",
-                "off by a factor of, median",
-                "at worst",
-                "in the interval",
-            ],
-            digests,
-        ),
-        Section(
-            "Each of them; an error above 0 is a prediction that is too long",
-            [
-                "operation",
-                "variant",
-                "from CPUs up to",
-                "CPUs",
-                "kernel",
-                f"measured ({unit})",
-                f"predicted ({unit})",
-                f"95% interval ({unit})",
-                "error",
-                "in the interval",
-            ],
-            [_check_cells(check) for check in validation.checks],
-        ),
-    ]
-
-
-def outlook_entries(outlook: Outlook) -> list[dict[str, object]]:
-    """Return one flat record for each prediction, numbers unrounded."""
-    return [
-        {
+    def flat(found: Prediction) -> dict[str, object]:
+        return {
             "operation": found.operation,
             "variant": found.variant,
             "cpus": found.cpus,
@@ -166,25 +47,86 @@ def outlook_entries(outlook: Outlook) -> list[dict[str, object]]:
             "largest_measured": found.sizes[-1],
             "sizes": len(found.sizes),
         }
-        for found in outlook.predictions
-    ]
+
+    return Table(
+        "predictions",
+        (
+            Column("operation", lambda found: found.operation, Kind.WORDS),
+            Column("variant", lambda found: found.variant, Kind.WORDS),
+            Column("CPUs switched", lambda found: str(found.toggled)),
+            Column(f"predicted ({unit})", lambda found: _predicted(found.forecast.seconds)),
+            Column(f"95% interval ({unit})", lambda found: _range(found.forecast.interval)),
+            Column("measured at", lambda found: ", ".join(map(str, found.sizes)), Kind.WORDS),
+            Column("largest part", _largest_part, Kind.WORDS),
+        ),
+        outlook.predictions,
+        f"{outlook.cpus} CPUs, predicted from timings of {measured}, {_kind(outlook.emulated)};"
+        " lower is better",
+        record=lambda found: {**flat(found), "parts_s": dict(found.forecast.parts)},
+        flat=flat,
+    )
 
 
-def outlook_json(outlook: Outlook) -> dict[str, object]:
-    """Return all of an outlook as plain values."""
-    return {
-        "cpus": outlook.cpus,
-        "emulated": outlook.emulated,
-        "predictions": [
-            {**entry, "parts_s": dict(found.forecast.parts)}
-            for entry, found in zip(outlook_entries(outlook), outlook.predictions, strict=True)
-        ],
-        "prices": [vars(price) for price in outlook.prices],
-        "warnings": list(outlook.reservations),
-    }
+def _prices_table(outlook: Outlook) -> Table[Price]:
+    unit = _unit(outlook.emulated)
+    return Table(
+        "prices",
+        (
+            Column("prices of", lambda price: price.series, Kind.WORDS),
+            Column("one of", lambda price: price.words, Kind.WORDS),
+            Column("at CPUs", lambda price: str(price.measured_cpus)),
+            Column(f"costs ({unit})", lambda price: _predicted(price.measured_s)),
+            Column(f"at {outlook.cpus} CPUs ({unit})", lambda price: _predicted(price.predicted_s)),
+        ),
+        outlook.prices,
+        "Prices in the best fit, one of those the timings allow",
+        record=vars,
+    )
 
 
-def check_entry(check: Check) -> dict[str, object]:
+def _digests_table(validation: Validation) -> Table[Digest]:
+    covered = sum(check.covered for check in validation.checks)
+    return Table(
+        "digests",
+        (
+            Column("operation", lambda digest: digest.operation, Kind.WORDS),
+            Column("variant", lambda digest: digest.variant, Kind.WORDS),
+            Column("from CPUs up to", lambda digest: str(digest.largest)),
+            Column("n", lambda digest: str(digest.n)),
+            Column("off by a factor of, median", lambda digest: f"{digest.factor:.1f}"),
+            Column("at worst", lambda digest: f"{digest.worst:.1f}"),
+            Column("in the interval", lambda digest: f"{digest.covered} of {digest.n}"),
+        ),
+        validation.digests,
+        f"Larger machines predicted from smaller ones, {_kind(validation.emulated)};"
+        f" {covered} of {len(validation.checks)} measured times are in the interval",
+    )
+
+
+def _checks_table(validation: Validation) -> Table[Check]:
+    unit = _unit(validation.emulated)
+    return Table(
+        "checks",
+        (
+            Column("operation", lambda check: check.timing.operation, Kind.WORDS),
+            Column("variant", lambda check: check.timing.variant, Kind.WORDS),
+            Column("from CPUs up to", lambda check: str(check.largest)),
+            Column("CPUs", lambda check: str(check.timing.cpus)),
+            Column("kernel", lambda check: check.timing.kernel or NONE, Kind.WORDS),
+            Column(f"measured ({unit})", lambda check: significant(check.timing.seconds)),
+            Column(f"predicted ({unit})", lambda check: _predicted(check.forecast.seconds)),
+            Column(f"95% interval ({unit})", lambda check: _range(check.forecast.interval)),
+            Column("error", lambda check: f"{100 * check.error:+.0f}%"),
+            Column("in the interval", lambda check: "yes" if check.covered else "no"),
+        ),
+        validation.checks,
+        "Each of them; an error above 0 is a prediction that is too long",
+        record=_check_entry,
+        flat=_check_entry,
+    )
+
+
+def _check_entry(check: Check) -> dict[str, object]:
     """Return one flat record for a check, numbers unrounded."""
     timing, interval = check.timing, check.forecast.interval
     return {
@@ -205,71 +147,9 @@ def check_entry(check: Check) -> dict[str, object]:
     }
 
 
-def _print(
-    style: str,
-    stream: TextIO,
-    sections: Sequence[Section],
-    entries: Sequence[dict[str, object]],
-    content: dict[str, object],
-) -> None:
-    if style == "json":
-        stream.write(json.dumps(content, indent=2) + "\n")
-    elif style == "csv":
-        stream.write(_csv(entries))
-    elif style == "markdown":
-        parts = [
-            f"{section.heading}:\n\n{markdown_table(section.header, section.rows)}" for section in sections
-        ]
-        stream.write("\n".join(parts))
-    else:
-        _print_tables(sections, stream)
-
-
-def _print_tables(sections: Sequence[Section], stream: TextIO) -> None:
-    tty = stream.isatty()
-    console = Console(
-        file=stream, width=None if tty else PLAIN_WIDTH, highlight=False, markup=False, emoji=False
-    )
-    for at, section in enumerate(sections):
-        console.print(f"{'' if at == 0 else chr(10)}{printable(section.heading)}")
-        console.print(terminal_table(section.header, section.rows, tty, _WORDS))
-
-
-def _csv(entries: Sequence[dict[str, object]]) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, list(entries[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(map(printable_entry, entries))
-    return buffer.getvalue()
-
-
-def _prediction_cells(found: Prediction) -> list[str]:
+def _largest_part(found: Prediction) -> str:
     largest = found.largest_part
-    return [
-        found.operation,
-        found.variant,
-        str(found.toggled),
-        _predicted(found.forecast.seconds),
-        _range(found.forecast.interval),
-        ", ".join(map(str, found.sizes)),
-        f"{largest[0]} {largest[1]:.0%}" if largest else NONE,
-    ]
-
-
-def _check_cells(check: Check) -> list[str]:
-    timing = check.timing
-    return [
-        timing.operation,
-        timing.variant,
-        str(check.largest),
-        str(timing.cpus),
-        timing.kernel or NONE,
-        significant(timing.seconds),
-        _predicted(check.forecast.seconds),
-        _range(check.forecast.interval),
-        f"{100 * check.error:+.0f}%",
-        "yes" if check.covered else "no",
-    ]
+    return f"{largest[0]} {largest[1]:.0%}" if largest else NONE
 
 
 def _range(interval: Interval) -> str:

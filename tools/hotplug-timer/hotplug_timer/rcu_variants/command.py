@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TextIO
 
+from hotplug_common.tables import print_tables
 from hotplug_timer.compare.text import print_notices
 from hotplug_timer.rcu_variants import render, table
 from hotplug_timer.rcu_variants.variants import by_names
@@ -17,7 +18,7 @@ def rcu_variants(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> Non
     made = table.make(read_files(arguments.files), variants)
     print_notices(made.comparison, err)
     if arguments.output_dir is None:
-        render.print_table(made, arguments.format, out)
+        print_tables(render.sheet(made), arguments.format, out)
         return
     for path in render.write_table(made, arguments.output_dir):
         out.write(f"{path}\n")

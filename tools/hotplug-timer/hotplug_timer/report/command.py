@@ -7,7 +7,8 @@ from typing import TextIO
 
 from hotplug_timer import reader
 from hotplug_timer.compare import comparison as compare
-from hotplug_timer.compare import text as render
+from hotplug_timer.compare.text import print_notices
+from hotplug_timer.notices import print_lines
 from hotplug_timer.report import page, traces
 
 
@@ -16,7 +17,7 @@ def report(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     data = reader.read_files(arguments.files)
     comparison = compare.compare(data, arguments.baseline, arguments.force)
     found = traces.read_traces(data.runs, arguments.trace)
-    render.print_lines("note", found.notices, err)
-    render.print_notices(comparison, err)
+    print_lines("note", found.notices, err)
+    print_notices(comparison, err)
     for path in page.write_report(data, comparison, found, arguments.base, arguments.output_dir):
         out.write(f"{path}\n")

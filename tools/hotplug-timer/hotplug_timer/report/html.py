@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from importlib.resources import files
-from pathlib import Path
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from hotplug_host import __version__
-from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.text import printable
 from hotplug_timer import drawing
 from hotplug_timer.report.text import breakable
@@ -42,25 +40,6 @@ def render(template: str, labels: tuple[str, ...], verdicts: Collection[str], **
         verdicts=verdicts,
         **content,
     )
-
-
-def write_files(directory: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write texts by their names, into a folder made when missing; returns their paths.
-
-    ToolError (ENVIRONMENT) when that fails.
-    """
-    paths = [directory / name for name in texts]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            path.write_text(texts[path.name], "utf-8")
-    except OSError as error:
-        raise ToolError(
-            f"cannot write the report to {directory}: {error.strerror}",
-            "name another --output-dir",
-            ExitCode.ENVIRONMENT,
-        ) from error
-    return paths
 
 
 def _template(name: str) -> str:

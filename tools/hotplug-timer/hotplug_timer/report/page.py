@@ -10,10 +10,12 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from hotplug_common.files import write_files
 from hotplug_common.stats import Effect
+from hotplug_common.tables import to_csv
 from hotplug_host.records import CLOCK_CHECK
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
-from hotplug_timer.compare import text as render
+from hotplug_timer.compare import text as compare_text
 from hotplug_timer.compare.comparison import Comparison, Row
 from hotplug_timer.compare.summary import headline_label, summarize
 from hotplug_timer.reader import Dataset, Run
@@ -45,7 +47,7 @@ class Picture:
     name: str
     svg: Markup
     labels: tuple[str, ...]
-    tables: tuple[tables.Table, ...]
+    tables: tuple[tables.PageTable, ...]
     notes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 
@@ -64,7 +66,9 @@ def write_report(
     """Write report.html and summary.json; ToolError (ENVIRONMENT) when that fails. Returns both paths."""
     summary = json.dumps(summarize(data, comparison, base), indent=2) + "\n"
     page = render_page(data, comparison, traces, base, summary)
-    report_path, summary_path = html.write_files(directory, {"report.html": page, "summary.json": summary})
+    report_path, summary_path = write_files(
+        directory, {"report.html": page, "summary.json": summary}, "report"
+    )
     return report_path, summary_path
 
 
@@ -83,7 +87,7 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str
         hosts=list(dict.fromkeys(run.host.hostname for run in data.runs)),
         headlines=_headlines(comparison),
         seconds=tables.seconds_table(comparison),
-        method=render.method_text(comparison),
+        method=compare_text.method_text(comparison),
         samples=_samples(data, comparison),
         counts=tables.counts_table(comparison),
         callers=[_icicle(one, at) for at, one in enumerate(traces.of(COUNTS))],
@@ -124,13 +128,12 @@ def _headlines(comparison: Comparison) -> list[Headline]:
 
 def _effect_headline(base: Row, row: Row, effect: Effect) -> Headline:
     before, after = short_seconds(base.summary.median), short_seconds(row.summary.median)
-    interval = render.format_interval(effect.median_decrease_percent, effect.interval_percent)
     return Headline(
         row.operation,
         _times(effect),
         f"{base.label} {before} s → {row.label} {after} s",
-        f"median decrease {interval}",
-        render.verdict_text(effect, row),
+        f"median decrease {compare_text.decrease_text(effect)}",
+        compare_text.verdict_text(effect, row),
     )
 
 
@@ -182,12 +185,8 @@ def _states_picture(name: str, group: Sequence[Traced], comparison: Comparison, 
     ]
     labels = tuple(dict.fromkeys((*comparison.labels, *(one.label for one in times))))
     title = f"Time per state of {name}"
-    table = tables.Table(
-        f"{title}, per transition",
-        states.header(times),
-        states.rows(times),
-        heads=2,
-        words=frozenset({"callback"}),
+    table = tables.page_table(
+        f"{title}, per transition", states.columns(times), states.longest(times, states.LISTED), heads=2
     )
     return Picture(
         name,
@@ -208,7 +207,7 @@ def _icicle(traced: Traced, at: int) -> Picture:
         subject.name,
         Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
         (subject.label,) if subject.label else (),
-        tuple(tables.trace_table(table, subject.name, {"stack"}) for table in analysis.tables(TOP)),
+        tuple(tables.trace_table(table, subject.name) for table in analysis.tables(TOP)),
         traced.notes,
         tuple(path.name for path in traced.files),
     )
@@ -216,7 +215,7 @@ def _icicle(traced: Traced, at: int) -> Picture:
 
 def _data(data: Dataset, comparison: Comparison, traces: Traces, summary: str) -> Iterator[downloads.Datum]:
     """Yield what the page offers to save, the most important first."""
-    table = render.to_csv(comparison)
+    table = to_csv(compare_text.sheet(comparison))
     yield downloads.Datum(
         "comparison.csv",
         "text/csv",

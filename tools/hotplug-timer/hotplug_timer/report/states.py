@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hotplug_common.tables import Column, Kind
 from hotplug_timer import drawing
 from hotplug_timer.report.text import short_seconds
 from hotplug_timer.trace.states import SpentInState
@@ -57,17 +59,17 @@ def drawn(times: Sequence[Times]) -> list[State]:
     return [state for state in states if _most(times, state) >= least]
 
 
-def header(times: Sequence[Times]) -> list[str]:
-    """Return the table's headings: the state's two, and three for each variant."""
+def columns(times: Sequence[Times]) -> list[Column[State]]:
+    """Return the table's columns, per transition: the state's two, and three for each variant."""
     names = ("by the clock (s)", "calls", "longest (s)")
-    return ["step", "callback", *(f"{one.label}: {name}" for one in times for name in names)]
-
-
-def rows(times: Sequence[Times]) -> list[list[str]]:
-    """Return the table's rows, per transition, the longest state first."""
     return [
-        [str(state[0]), state[1], *(cell for one in times for cell in _cells(one, state))]
-        for state in longest(times, LISTED)
+        Column("step", lambda state: str(state[0])),
+        Column("callback", lambda state: state[1], Kind.WORDS),
+        *(
+            Column(f"{one.label}: {name}", partial(_cell, one, at))
+            for one in times
+            for at, name in enumerate(names)
+        ),
     ]
 
 
@@ -98,6 +100,10 @@ def describe(times: Sequence[Times]) -> str:
 
 def _most(times: Sequence[Times], state: State) -> float:
     return max(one.clock_s(state) or 0.0 for one in times)
+
+
+def _cell(one: Times, at: int, state: State) -> str:
+    return _cells(one, state)[at]
 
 
 def _cells(one: Times, state: State) -> list[str]:

@@ -1,18 +1,19 @@
-"""The report's tables, as the page shows them: headings, cells and what kind of cells they are."""
+"""The tables of a page: which there are in a report, and what a page has to know of any table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
-from hotplug_timer.compare import text as render
+from hotplug_common.tables import NONE, Column, Kind, Table
+from hotplug_timer.compare import text as compare_text
 from hotplug_timer.compare.comparison import Comparison
 from hotplug_timer.reader import Run
 from hotplug_timer.report.samples import Block
-from hotplug_timer.trace import render as trace_render
-from hotplug_timer.trace.model import Table as TraceTable
+from hotplug_timer.trace.model import Cells
 
 #: More rows than this are only counted: a page has an end.
 MAX_ROWS = 200
@@ -20,10 +21,12 @@ MAX_ROWS = 200
 MAX_LISTED = 40
 VARIANT = "variant"
 
+Row = TypeVar("Row")
+
 
 @dataclass(frozen=True)
-class Table:
-    """A table: the first HEADS cells of a row say what it is about.
+class PageTable:
+    """A table as the template takes it: the first HEADS cells of a row say what it is about.
 
     Columns in `words` hold words, those in `texts` long texts that wrap, all others numbers.
     """
@@ -31,51 +34,55 @@ class Table:
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    heads: int = 1
-    words: frozenset[str] = frozenset()
-    texts: frozenset[str] = frozenset()
-    left_out: int = 0
+    heads: int
+    words: Collection[str]
+    texts: Collection[str]
+    left_out: int
 
 
-def seconds_table(comparison: Comparison) -> Table:
-    """Return what `compare` prints about seconds."""
-    return Table(
-        "Seconds of timed transitions",
-        render.seconds_header(comparison),
-        [render.seconds_cells(row, comparison.baseline) for row in comparison.rows],
-        heads=2,
-        words=frozenset(render.WORDS),
+def page_table(
+    caption: str, columns: Sequence[Column[Row]], rows: Sequence[Row], heads: int = 1, *, newest: bool = False
+) -> PageTable:
+    """Return a table of rows, the first `MAX_ROWS` of them, or the last where those are the NEWEST."""
+    shown = rows[-MAX_ROWS:] if newest else rows[:MAX_ROWS]
+    return PageTable(
+        caption,
+        [column.heading for column in columns],
+        [[column.show(row) for column in columns] for row in shown],
+        heads,
+        words={column.heading for column in columns if column.kind is Kind.WORDS},
+        texts={column.heading for column in columns if column.kind is Kind.TEXT},
+        left_out=len(rows) - len(shown),
     )
 
 
-def counts_table(comparison: Comparison) -> Table:
+def seconds_table(comparison: Comparison) -> PageTable:
+    """Return what `compare` prints about seconds."""
+    table = compare_text.seconds_table(comparison)
+    return page_table("Seconds of timed transitions", table.columns, table.rows, heads=2)
+
+
+def counts_table(comparison: Comparison) -> PageTable:
     """Return what `compare` prints about counts."""
-    header, rows = render.count_table(comparison)
-    return Table("Counts per transition", header, rows, heads=2, words=frozenset(render.WORDS))
+    table = compare_text.counts_table(comparison)
+    return page_table("Counts per transition", table.columns, table.rows, heads=2)
 
 
-def samples_table(blocks: Sequence[Block], operation: str) -> Table:
+def samples_table(blocks: Sequence[Block], operation: str) -> PageTable:
     """Return the samples of an operation, a row for each block."""
-    rows = [
-        (
-            str(number),
-            block.label,
-            str(len(block.seconds)),
-            f"{block.seconds.min():.3f}",
-            f"{np.median(block.seconds):.3f}",
-            f"{block.seconds.max():.3f}",
-            _listed(block),
-        )
-        for number, block in enumerate(blocks[:MAX_ROWS], start=1)
-    ]
-    return Table(
+    return page_table(
         f"Samples of {operation} by block, in seconds",
-        ("block", VARIANT, "n", "fastest", "median", "slowest", "samples in time order"),
-        rows,
+        (
+            Column("block", lambda item: str(item[0])),
+            Column(VARIANT, lambda item: item[1].label, Kind.WORDS),
+            Column("n", lambda item: str(len(item[1].seconds))),
+            Column("fastest", lambda item: f"{item[1].seconds.min():.3f}"),
+            Column("median", lambda item: f"{np.median(item[1].seconds):.3f}"),
+            Column("slowest", lambda item: f"{item[1].seconds.max():.3f}"),
+            Column("samples in time order", lambda item: _listed(item[1]), Kind.TEXT),
+        ),
+        list(enumerate(blocks, start=1)),
         heads=2,
-        words=frozenset({VARIANT}),
-        texts=frozenset({"samples in time order"}),
-        left_out=max(len(blocks) - MAX_ROWS, 0),
     )
 
 
@@ -85,89 +92,75 @@ def _listed(block: Block) -> str:
     return f"{shown}  and {more} more" if more > 0 else shown
 
 
-def blocks_table(runs: Sequence[Run]) -> Table:
+def blocks_table(runs: Sequence[Run]) -> PageTable:
     """Return the runs, one boot each."""
-    rows = [
-        (
-            str(number),
-            run.label,
-            run.started[:19].replace("T", " "),
-            run.host.hostname,
-            run.host.kernel_release,
-            run.host.boot_method,
-            run.host.boot_id[:8],
-            run.outcome or "end missing",
-        )
-        for number, run in enumerate(runs[:MAX_ROWS], start=1)
-    ]
-    columns = ("block", VARIANT, "started (UTC)", "host", "kernel", "booted by", "boot id", "ended")
-    return Table(
+    return page_table(
         "Blocks in time order",
-        columns,
-        rows,
+        (
+            Column("block", lambda item: str(item[0])),
+            Column(VARIANT, lambda item: item[1].label, Kind.WORDS),
+            Column("started (UTC)", lambda item: item[1].started[:19].replace("T", " "), Kind.WORDS),
+            Column("host", lambda item: item[1].host.hostname, Kind.WORDS),
+            Column("kernel", lambda item: item[1].host.kernel_release, Kind.WORDS),
+            Column("booted by", lambda item: item[1].host.boot_method, Kind.WORDS),
+            Column("boot id", lambda item: item[1].host.boot_id[:8], Kind.WORDS),
+            Column("ended", lambda item: item[1].outcome or "end missing", Kind.WORDS),
+        ),
+        list(enumerate(runs, start=1)),
         heads=2,
-        words=frozenset(columns[1:]),
-        left_out=max(len(runs) - MAX_ROWS, 0),
     )
 
 
-def hosts_table(runs: Sequence[Run]) -> Table:
+def hosts_table(runs: Sequence[Run]) -> PageTable:
     """Return the hosts the runs were on."""
-    columns = ("host", "machine", "CPU model", "CPUs present", "CPUs with SMT on", "seconds")
-    rows = (
-        (
-            run.host.hostname,
-            run.shape.machine,
-            run.host.cpu_model,
-            run.shape.present,
-            f"{run.shape.cpus} ({run.shape.cores} cores x SMT{run.shape.threads_per_core})",
-            "of emulated CPUs" if run.host.emulated else "of hardware",
-        )
-        for run in runs
-    )
-    return _distinct("Hosts", columns, rows, texts=("CPU model", "CPUs present"))
+    columns: list[Column[Run]] = [
+        Column("host", lambda run: run.host.hostname, Kind.WORDS),
+        Column("machine", lambda run: run.shape.machine, Kind.WORDS),
+        Column("CPU model", lambda run: run.host.cpu_model, Kind.TEXT),
+        Column("CPUs present", lambda run: run.shape.present, Kind.TEXT),
+        Column(
+            "CPUs with SMT on",
+            lambda run: f"{run.shape.cpus} ({run.shape.cores} cores x SMT{run.shape.threads_per_core})",
+            Kind.WORDS,
+        ),
+        Column(
+            "seconds", lambda run: f"of {'emulated CPUs' if run.host.emulated else 'hardware'}", Kind.WORDS
+        ),
+    ]
+    return _distinct("Hosts", columns, runs)
 
 
-def kernels_table(runs: Sequence[Run]) -> Table:
+def kernels_table(runs: Sequence[Run]) -> PageTable:
     """Return the kernels the runs were under."""
-    columns = (VARIANT, "kernel", "version", "command line", "RCU settings")
-    rows = (
-        (
-            run.label,
-            run.host.kernel_release,
-            run.host.kernel_version,
-            run.host.cmdline,
-            ", ".join(f"{name}={value}" for name, value in sorted(run.rcu.items())),
-        )
-        for run in runs
-    )
-    return _distinct("Kernels", columns, rows, texts=("version", "command line", "RCU settings"))
+    columns: list[Column[Run]] = [
+        Column(VARIANT, lambda run: run.label, Kind.WORDS),
+        Column("kernel", lambda run: run.host.kernel_release, Kind.WORDS),
+        Column("version", lambda run: run.host.kernel_version, Kind.TEXT),
+        Column("command line", lambda run: run.host.cmdline, Kind.TEXT),
+        Column(
+            "RCU settings",
+            lambda run: ", ".join(f"{name}={value}" for name, value in sorted(run.rcu.items())),
+            Kind.TEXT,
+        ),
+    ]
+    return _distinct("Kernels", columns, runs)
 
 
-def methods_table(runs: Sequence[Run]) -> Table:
+def methods_table(runs: Sequence[Run]) -> PageTable:
     """Return how the runs measured."""
-    columns = (VARIANT, "operations", "switched by", "warm-up", "settle (s)", "before each", "after each")
-    hooks = any(run.conditions.prepare or run.conditions.cleanup for run in runs)
-    used = len(columns) if hooks else len(columns) - 2
-    rows = (
-        (
-            run.label,
-            " ".join(run.operations),
-            _drivers(run),
-            str(run.conditions.warmup),
-            f"{run.conditions.settle_s:g}",
-            run.conditions.prepare or "-",
-            run.conditions.cleanup or "-",
-        )[:used]
-        for run in runs
-    )
-    return _distinct(
-        "How it was measured",
-        columns[:used],
-        rows,
-        texts=("operations", "before each", "after each"),
-        numbers=("warm-up", "settle (s)"),
-    )
+    columns: list[Column[Run]] = [
+        Column(VARIANT, lambda run: run.label, Kind.WORDS),
+        Column("operations", lambda run: " ".join(run.operations), Kind.TEXT),
+        Column("switched by", _drivers, Kind.WORDS),
+        Column("warm-up", lambda run: str(run.conditions.warmup)),
+        Column("settle (s)", lambda run: f"{run.conditions.settle_s:g}"),
+    ]
+    if any(run.conditions.prepare or run.conditions.cleanup for run in runs):
+        columns += [
+            Column("before each", lambda run: run.conditions.prepare or NONE, Kind.TEXT),
+            Column("after each", lambda run: run.conditions.cleanup or NONE, Kind.TEXT),
+        ]
+    return _distinct("How it was measured", columns, runs)
 
 
 def _drivers(run: Run) -> str:
@@ -177,29 +170,14 @@ def _drivers(run: Run) -> str:
     return ", ".join(found) or run.conditions.via
 
 
-def _distinct(
-    caption: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    texts: Iterable[str],
-    numbers: Iterable[str] = (),
-) -> Table:
-    """Return a table of words without repeated rows."""
-    found = list(dict.fromkeys(map(tuple, rows)))
-    return Table(
-        caption,
-        columns,
-        found[:MAX_ROWS],
-        words=frozenset(columns) - frozenset(numbers) - frozenset(texts),
-        texts=frozenset(texts),
-        left_out=max(len(found) - MAX_ROWS, 0),
-    )
+def _distinct(caption: str, columns: Sequence[Column[Run]], runs: Iterable[Run]) -> PageTable:
+    """Return the table of runs, of which those with the same cells are one row."""
+    found: dict[tuple[str, ...], Run] = {}
+    for run in runs:
+        found.setdefault(tuple(column.show(run) for column in columns), run)
+    return page_table(caption, columns, list(found.values()))
 
 
-def trace_table(table: TraceTable, name: str, texts: Iterable[str] = ()) -> Table:
+def trace_table(table: Table[Cells], name: str) -> PageTable:
     """Return a table of `trace` for the page; NAME says what it is about."""
-    header, rows = trace_render.texts(table)
-    return Table(
-        f"{table.heading}: {name}", header, rows, words=table.words - frozenset(texts), texts=frozenset(texts)
-    )
+    return page_table(f"{table.heading}: {name}", table.columns, table.rows)

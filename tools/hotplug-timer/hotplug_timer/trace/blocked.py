@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hotplug_timer.trace.model import Analysis, Cell, Folded, Spent, Table
+from hotplug_common.tables import Table
+from hotplug_timer.trace.model import STACK, Analysis, Cell, Cells, Folded, Spent, table
 
 #: The scheduler's own frames, in which every wait ends. bcc's offcputime looks from the last of them.
 SCHEDULER = frozenset(
@@ -70,7 +71,7 @@ class Blocked(Analysis):
     def busy(self) -> Mapping[Where, Spent]:
         """Return the time of threads that had something to do."""
 
-    def tables(self, top: int) -> tuple[Table, ...]:
+    def tables(self, top: int) -> tuple[Table[Cells], ...]:
         """Return stacks by blocked time, the longest first; those that wait for each other apart."""
         found = sorted(self.busy().items(), key=lambda item: -item[1].total)
         causes = [item for item in found if not is_handed_on(item[0][1])]
@@ -84,7 +85,7 @@ class Blocked(Analysis):
         """Return stacks below their thread, with blocked time."""
         return {(thread, *stack): spent.total // 1000 for (thread, stack), spent in self.busy().items()}
 
-    def _table(self, name: str, heading: str, found: list[tuple[Where, Spent]], top: int) -> Table:
+    def _table(self, name: str, heading: str, found: list[tuple[Where, Spent]], top: int) -> Table[Cells]:
         whole = sum(spent.total for _, spent in found) or 1
         rows = tuple(
             (
@@ -96,8 +97,8 @@ class Blocked(Analysis):
             )
             for (thread, stack), spent in found[:top]
         )
-        columns = ("thread", "blocked (s)", "share (%)", *self._each("waits", "longest (s)"), "stack")
-        return Table(name, heading, tuple(map(str, columns)), rows, frozenset({"thread", "stack"}))
+        columns = ("thread", "blocked (s)", "share (%)", *self._each("waits", "longest (s)"), STACK)
+        return table(name, heading, tuple(map(str, columns)), rows, ("thread",))
 
     def _each(self, *cells: Cell) -> tuple[Cell, ...]:
         return cells if self.single_waits else ()

@@ -8,9 +8,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
+from hotplug_common.tables import print_tables
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
-from hotplug_timer.compare.text import print_lines
+from hotplug_timer.notices import print_lines
 from hotplug_timer.trace.counts import Counts
 from hotplug_timer.trace.events import EVENT, STACK, Scan, scan
 from hotplug_timer.trace.flame import to_folded, to_svg
@@ -18,7 +19,6 @@ from hotplug_timer.trace.folded import FoldedOffCpu, is_folded, scan_folded
 from hotplug_timer.trace.graph import Graph
 from hotplug_timer.trace.model import Analysis
 from hotplug_timer.trace.offcpu import OffCpu
-from hotplug_timer.trace.render import print_tables
 from hotplug_timer.trace.source import is_recording, open_lines
 from hotplug_timer.trace.states import States
 
@@ -39,7 +39,7 @@ def trace(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
         raise ToolError(f"--top {arguments.top}: no row at all", "name 1 or more", ExitCode.USAGE)
     analysis = analyse(arguments.files, arguments.mode, err)
     print_lines("note", analysis.notices(), err)
-    print_tables(analysis.tables(arguments.top), arguments.format, out)
+    print_tables(analysis.sheet(arguments.top), arguments.format, out)
     if arguments.folded is not None:
         _write(arguments.folded, to_folded(analysis.folded()))
     if arguments.svg is not None:

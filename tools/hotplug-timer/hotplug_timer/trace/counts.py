@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hotplug_common.tables import Table
 from hotplug_timer.trace.events import Event, Handlers, readable
-from hotplug_timer.trace.model import Analysis, Folded, Table
+from hotplug_timer.trace.model import Analysis, Cells, Folded, table
 
 #: What is counted, by the traced function.
 NAMES = {
@@ -43,7 +44,7 @@ class Counts(Analysis):
         """Count the file: it is one transition."""
         self._files += 1
 
-    def tables(self, top: int) -> tuple[Table, ...]:
+    def tables(self, top: int) -> tuple[Table[Cells], ...]:
         """Return totals per transition, and callers of each by number of calls."""
         files = max(self._files, 1)
         pairs = self._pairs()
@@ -54,19 +55,19 @@ class Counts(Analysis):
         order = {what: number for number, what in enumerate(totals)}
         callers = sorted(pairs.items(), key=lambda item: (order[item[0][0]], -item[1], item[0]))[:top]
         return (
-            Table(
+            table(
                 "counts",
                 f"Calls per transition, in {self._files} traced",
                 ("what", "calls", "per transition"),
                 tuple((what, calls, calls / files) for what, calls in totals.items()),
-                frozenset({"what"}),
+                ("what",),
             ),
-            Table(
+            table(
                 "callers",
                 "Who calls",
                 ("what", "function", "caller", "calls", "per transition"),
                 tuple((*key, calls, calls / files) for key, calls in callers),
-                frozenset({"what", "function", "caller"}),
+                ("what", "function", "caller"),
             ),
         )
 

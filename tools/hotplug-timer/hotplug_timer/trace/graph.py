@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from hotplug_common.tables import Table
 from hotplug_timer.trace.blocked import thread_kind
 from hotplug_timer.trace.events import Event, Handlers, readable
-from hotplug_timer.trace.model import Table
+from hotplug_timer.trace.model import Cells, table
 from hotplug_timer.trace.nested import Nested, Span, SpentNested
 
 #: A call without calls inside says how long it took: "      0.512 us   |    mutex_lock();"
@@ -29,7 +30,7 @@ class Graph(Nested[Span]):
         """Return what takes the events of the function graph."""
         return {"funcgraph_entry": self._entry, "funcgraph_exit": self._exit}
 
-    def tables(self, top: int) -> tuple[Table, ...]:
+    def tables(self, top: int) -> tuple[Table[Cells], ...]:
         """Return functions by their own time."""
         found = sorted(self._functions.items(), key=lambda item: -item[1].own)[:top]
         rows = tuple(
@@ -37,12 +38,12 @@ class Graph(Nested[Span]):
             for name, spent in found
         )
         return (
-            Table(
+            table(
                 "graph",
                 "Time per function, waits included, by its own time; total is with what it called",
                 ("function", "calls", "own (s)", "total (s)", "longest (s)"),
                 rows,
-                frozenset({"function"}),
+                ("function",),
             ),
         )
 

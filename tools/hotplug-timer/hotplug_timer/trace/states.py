@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hotplug_common.tables import Table
 from hotplug_timer.trace.events import Event, Handlers, readable
-from hotplug_timer.trace.model import Table
+from hotplug_timer.trace.model import Cells, table
 from hotplug_timer.trace.nested import Nested, Span, SpentNested
 
 
@@ -76,12 +77,12 @@ class States(Nested[_Callback]):
         """Return what each state took, by its step and callback."""
         return self._left()
 
-    def tables(self, top: int) -> tuple[Table, ...]:
+    def tables(self, top: int) -> tuple[Table[Cells], ...]:
         """Return the states and the CPUs by time, the longest first."""
         states = sorted(self._left().items(), key=lambda item: -item[1].own)[:top]
         cpus = sorted(self._cpus.items(), key=lambda item: -item[1].total)[:top]
         return (
-            Table(
+            table(
                 "states",
                 "Time per state, by its own time; total is with the states that ran inside it",
                 (
@@ -109,14 +110,13 @@ class States(Nested[_Callback]):
                     )
                     for (step, name), spent in states
                 ),
-                frozenset({"callback"}),
+                ("callback",),
             ),
-            Table(
+            table(
                 "cpus",
                 "Time per CPU that went, in all of its callbacks",
                 ("CPU", "callbacks", "total (s)", "longest (s)"),
                 tuple((cpu, spent.times, spent.total / 1e9, spent.longest / 1e9) for cpu, spent in cpus),
-                frozenset(),
             ),
         )
 

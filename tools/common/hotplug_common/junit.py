@@ -1,46 +1,22 @@
-"""Verdicts as JUnit XML, for whatever shows test results."""
+"""Verdicts as JUnit XML, for programs that show test results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
-
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from hotplug_common.tables import Case, Outcome, Suite
 from hotplug_host.text import printable
 
 
-class Outcome(Enum):
-    """What a verdict is to a program that knows tests only; ERROR is for what could not be measured."""
-
-    PASSED = auto()
-    FAILED = auto()
-    SKIPPED = auto()
-    ERROR = auto()
-
-
-@dataclass(frozen=True)
-class Case:
-    """One verdict. `group` is what the case is listed under; `seconds` is a median, None without one."""
-
-    name: str
-    group: str
-    seconds: float | None
-    outcome: Outcome
-    verdict: str
-    sentence: str
-
-
-def to_xml(name: str, cases: Sequence[Case], remarks: Sequence[str]) -> str:
+def to_xml(suite: Suite) -> str:
     """Return one suite with a test case per verdict; remarks are properties of the suite."""
-    suite = TestSuite(name)
-    for number, remark in enumerate(remarks, start=1):
-        suite.add_property(f"remark{number}", printable(remark))
-    for case in cases:
-        suite.add_testcase(_test_case(case))
+    found = TestSuite(suite.name)
+    for number, remark in enumerate(suite.remarks, start=1):
+        found.add_property(f"remark{number}", printable(remark))
+    for case in suite.cases:
+        found.add_testcase(_test_case(case))
     xml = JUnitXml()
-    xml.add_testsuite(suite)
+    xml.add_testsuite(found)
     xml.update_statistics()  # type: ignore[no-untyped-call]
     text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
     return text.decode() + "\n"
