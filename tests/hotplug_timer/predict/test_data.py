@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hotplug_common.timings import OPTIONAL, REQUIRED, read_timings
+from hotplug_common.timings import OPTIONAL, REQUIRED, Counts, Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.counts import Counts
-from hotplug_timer.predict.data import Timing, from_results
+from hotplug_timer.predict.data import from_results
 from hotplug_timer.reader import read_files
 from tests.samples.resultfiles import STOCK_COUNTS, Record, iteration, records, write
 

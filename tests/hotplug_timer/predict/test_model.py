@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotplug_common.timings import Counts
 from hotplug_timer.predict.counts import (
     CHUNK,
-    Counts,
     Switch,
     assumed_work,
     is_per_cpu,

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common.timings import read_timings
+from hotplug_common.timings import Counts, Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.counts import CHUNK, Counts
-from hotplug_timer.predict.data import Timing
+from hotplug_timer.predict.counts import CHUNK
 from hotplug_timer.predict.groups import Roles, group
 from hotplug_timer.predict.outlook import Outlook, look_out
 from hotplug_timer.predict.validation import Check, Validation, validate

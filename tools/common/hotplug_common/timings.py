@@ -1,17 +1,15 @@
-"""Reading a CSV of timings, such as published ones."""
+"""Timings of switches, and the CSV files that hold some, such as published ones."""
 
 from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.counts import Counts
-from hotplug_timer.predict.data import Timing, relative_error
 
 REQUIRED = ("source", "kernel", "system", "cpus", "toggled", "direction", "variant", "seconds")
 #: Per switch: all of them or none. `expedited` are among the `grace_periods`.
@@ -19,6 +17,42 @@ COUNTED = ("grace_periods", "expedited", "rendezvous", "rebuilds")
 OPTIONAL = (*COUNTED, "emulated")
 COLUMNS = "docs/guides/kernel-developers/predict.md describes the columns"
 _TRUTHS = {"": False, "no": False, "yes": True}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Events of one switch of `toggled` CPUs, as counted; grace periods without the expedited ones."""
+
+    toggled: int
+    grace_periods: float
+    expedited: float
+    rendezvous: float
+    rebuilds: float
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One switch of `toggled` of `cpus` CPUs; `seconds` is the median of `n` repetitions.
+
+    `direction` is "off" or "on". `error` is the median's relative standard error, 0 for a single value.
+    `counts` is None when the run did not count. `fqs_base` is the first wait of RCU for quiescent states on a
+    small machine, in jiffies; None where an administrator set it.
+    """
+
+    source: str
+    kernel: str
+    system: str
+    operation: str
+    direction: str
+    variant: str
+    cpus: int
+    toggled: int
+    seconds: float
+    n: int
+    error: float
+    emulated: bool
+    counts: Counts | None = None
+    fqs_base: int | None = 1
 
 
 def read_timings(path: Path) -> list[Timing]:
@@ -37,6 +71,13 @@ def read_timings(path: Path) -> list[Timing]:
             str(path), "mixes emulated seconds and those of hardware", "keep them in files of their own"
         )
     return [_with(timing, seconds) for timing, seconds in samples.items()]
+
+
+def relative_error(seconds: Sequence[float]) -> float:
+    """Return the standard error of a sample's middle, relative to it; 0 for a single value."""
+    if len(seconds) < 2:
+        return 0.0
+    return stdev(seconds) / math.sqrt(len(seconds)) / median(seconds)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:

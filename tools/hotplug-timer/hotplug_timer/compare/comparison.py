@@ -203,6 +203,20 @@ def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
     )
 
 
+def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
+    """Return how many CPUs the operation switches, and which way most of them go: "off" or "on".
+
+    Raises ToolError (INPUT) when it switched none.
+    """
+    for run in runs:
+        for kind in run.iterations.kinds():
+            if (kind.operation, kind.status) == (operation, "ok") and kind.direction is not None:
+                return kind.switched, kind.direction
+    raise ToolError(
+        f"{runs[0].source}: {operation} switched no CPU", "leave that operation out", ExitCode.INPUT
+    )
+
+
 def counts_of(runs: Iterable[Run], label: str, operation: str) -> dict[str, tuple[int, ...]]:
     """Return each count of this label and operation, one value per counted iteration that succeeded."""
     counted = [

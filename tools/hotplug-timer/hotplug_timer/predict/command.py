@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TextIO
 
 from hotplug_common.tables import print_tables
-from hotplug_common.timings import read_timings
+from hotplug_common.timings import Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.cautions import run_notices
 from hotplug_timer.notices import print_lines
 from hotplug_timer.predict import outlook, render, validation
-from hotplug_timer.predict.data import Timing, from_results
+from hotplug_timer.predict.data import from_results
 from hotplug_timer.predict.groups import Roles
 from hotplug_timer.reader import read_files
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotplug_common.timings import Counts, Timing
 from hotplug_timer.predict.model import CPU_OFF, CPU_ON, EXPEDITED, GRACE, REBUILD, RENDEZVOUS, Work
 
 #: CPUs that a kernel which switches them in chunks takes at once, unless told otherwise.
@@ -29,30 +30,19 @@ class Switch:
         return CPU_OFF if self.direction == "off" else CPU_ON
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Events of one switch of `toggled` CPUs, as counted; grace periods without the expedited ones."""
+def switch_of(timing: Timing) -> Switch:
+    """Return what was timed."""
+    return Switch(timing.direction, timing.cpus, timing.toggled, timing.fqs_base)
 
-    toggled: int
-    grace_periods: float
-    expedited: float
-    rendezvous: float
-    rebuilds: float
 
-    @property
-    def events(self) -> dict[str, float]:
-        """Return the counts by kind of event."""
-        return {
-            GRACE: self.grace_periods,
-            EXPEDITED: self.expedited,
-            RENDEZVOUS: self.rendezvous,
-            REBUILD: self.rebuilds,
-        }
-
-    @property
-    def per_cpu(self) -> bool:
-        """Whether something is done for each CPU, not for all or for a chunk of them."""
-        return 2 * max(self.events.values()) >= self.toggled
+def events_of(counts: Counts) -> dict[str, float]:
+    """Return the counts by kind of event."""
+    return {
+        GRACE: counts.grace_periods,
+        EXPEDITED: counts.expedited,
+        RENDEZVOUS: counts.rendezvous,
+        REBUILD: counts.rebuilds,
+    }
 
 
 @dataclass(frozen=True)
@@ -87,12 +77,12 @@ def learn(points: Sequence[tuple[float, float]]) -> Law:
 
 def is_per_cpu(counted: Sequence[Counts]) -> bool:
     """Whether this variant pays by the CPU; otherwise it is taken to pay by the chunk."""
-    return any(counts.per_cpu for counts in counted)
+    return any(2 * max(events_of(counts).values()) >= counts.toggled for counts in counted)
 
 
 def measured_work(switch: Switch, counts: Counts) -> Work:
     """Return the events of a switch as counted."""
-    return Work(switch.cpus, {switch.cpu_kind: float(switch.toggled), **counts.events}, switch.fqs_base)
+    return Work(switch.cpus, {switch.cpu_kind: float(switch.toggled), **events_of(counts)}, switch.fqs_base)
 
 
 def work_at(counted: Sequence[Counts], switch: Switch, chunk: int) -> Work:
@@ -103,7 +93,7 @@ def work_at(counted: Sequence[Counts], switch: Switch, chunk: int) -> Work:
         return number if per_cpu else math.ceil(number / chunk)
 
     events = {
-        kind: learn([(units(counts.toggled), counts.events[kind]) for counts in counted]).at(
+        kind: learn([(units(counts.toggled), events_of(counts)[kind]) for counts in counted]).at(
             units(switch.toggled)
         )
         for kind in (GRACE, EXPEDITED, RENDEZVOUS, REBUILD)

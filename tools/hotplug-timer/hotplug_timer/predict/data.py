@@ -1,46 +1,15 @@
-"""Timings as the model takes them: one per machine size, operation and variant."""
+"""From result files to timings: one per machine size, operation and variant."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import median, stdev
+from statistics import median
 
+from hotplug_common.timings import Counts, Timing, relative_error
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.rcu import fqs_base
-from hotplug_timer.compare.comparison import CountRow, common_emulation, counts_of, timed_seconds
-from hotplug_timer.predict.counts import Counts, Switch
+from hotplug_timer.compare.comparison import CountRow, common_emulation, counts_of, switched, timed_seconds
 from hotplug_timer.reader import Dataset, Run, Shape
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One switch of `toggled` of `cpus` CPUs; `seconds` is the median of `n` repetitions.
-
-    `direction` is "off" or "on". `error` is the median's relative standard error, 0 when nothing is
-    known of it. `counts` is None when nobody counted. `fqs_base`: see `Work`.
-    """
-
-    source: str
-    kernel: str
-    system: str
-    operation: str
-    direction: str
-    variant: str
-    cpus: int
-    toggled: int
-    seconds: float
-    n: int
-    error: float
-    emulated: bool
-    counts: Counts | None = None
-    fqs_base: int | None = 1
-
-    @property
-    def switch(self) -> Switch:
-        """Return what was timed."""
-        return Switch(self.direction, self.cpus, self.toggled, self.fqs_base)
 
 
 def from_results(data: Dataset) -> list[Timing]:
@@ -61,13 +30,6 @@ def from_results(data: Dataset) -> list[Timing]:
     if not timings:
         raise ToolError("no timed iteration succeeded in these files", "run again", ExitCode.INPUT)
     return timings
-
-
-def relative_error(seconds: Sequence[float]) -> float:
-    """Return the standard error of a sample's middle, relative to it; 0 for a single value."""
-    if len(seconds) < 2:
-        return 0.0
-    return stdev(seconds) / math.sqrt(len(seconds)) / median(seconds)
 
 
 def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> Iterable[Timing]:
@@ -91,20 +53,6 @@ def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> I
         emulated=first.host.emulated,
         counts=_counts(runs, label, operation, toggled),
         fqs_base=_fqs_base(first.rcu, shape.cpus),
-    )
-
-
-def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
-    """Return how many CPUs the operation switches, and which way most of them go: "off" or "on".
-
-    Raises ToolError (INPUT) when it switched none.
-    """
-    for run in runs:
-        for kind in run.iterations.kinds():
-            if (kind.operation, kind.status) == (operation, "ok") and kind.direction is not None:
-                return kind.switched, kind.direction
-    raise ToolError(
-        f"{runs[0].source}: {operation} switched no CPU", "leave that operation out", ExitCode.INPUT
     )
 
 

@@ -11,9 +11,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from hotplug_common.timings import Counts, Timing
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.counts import Counts, Switch, assumed_work, is_per_cpu, measured_work, work_at
-from hotplug_timer.predict.data import Timing
+from hotplug_timer.predict.counts import (
+    Switch,
+    assumed_work,
+    is_per_cpu,
+    measured_work,
+    switch_of,
+    work_at,
+)
 from hotplug_timer.predict.fit import Fit, Row, fit
 from hotplug_timer.predict.model import Work
 
@@ -84,8 +91,8 @@ class Group:
 
     def _measured(self, timing: Timing) -> Work:
         if timing.counts is None or not self.counted:
-            return assumed_work(timing.switch, timing.variant in self.roles.expedited)
-        return measured_work(timing.switch, timing.counts)
+            return assumed_work(switch_of(timing), timing.variant in self.roles.expedited)
+        return measured_work(switch_of(timing), timing.counts)
 
     def _role(self, variant: str) -> str:
         # With prices of its own a variant is nobody's like: only the uncounted share a role.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hotplug_common.timings import Timing
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.data import Timing
 from hotplug_timer.predict.fit import Forecast, forecast
 from hotplug_timer.predict.groups import Group, Roles, group
 from hotplug_timer.predict.model import POWER_OF, TERMS, Work, design_row

@@ -8,8 +8,8 @@ from statistics import median
 
 import numpy as np
 
+from hotplug_common.timings import Timing
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.data import Timing
 from hotplug_timer.predict.fit import Forecast, forecast
 from hotplug_timer.predict.groups import Group, Roles, group
 

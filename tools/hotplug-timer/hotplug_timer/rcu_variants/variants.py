@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 
-from hotplug_common.timings import read_timings
+from hotplug_common.timings import Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.predict.data import Timing
 
 BASELINE = "stock"
 #: The table's lines in the published timings: all of them are of one machine.
