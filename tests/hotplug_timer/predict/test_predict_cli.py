@@ -11,6 +11,7 @@ import pytest
 from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode
 from hotplug_timer import cli
+from hotplug_timer.predict import outlook, plot
 from hotplug_timer.predict.plot import readable
 from tests import ROOT
 from tests.samples.resultfiles import STOCK_COUNTS, records, write
@@ -170,3 +171,36 @@ def test_digits_that_count(value: float, number: int, text: str) -> None:
 
 def test_the_predicted_size_is_on_the_axis_and_what_would_run_into_it_is_not() -> None:
     assert readable([1920, 128, 128, 400, 1536, 2048]) == [128, 400, 1920]
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        ("gone/x.svg", ExitCode.ENVIRONMENT, "No such file or directory; name another --plot"),
+        ("file/x.svg", ExitCode.ENVIRONMENT, "Not a directory; name another --plot"),
+        ("folder.svg", ExitCode.ENVIRONMENT, "Is a directory; name another --plot"),
+        ("x.pdf", ExitCode.USAGE, "not a picture this can draw"),
+    ],
+)
+def test_a_picture_that_cannot_be_written_is_refused_before_the_fit(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    refused: tuple[str, ExitCode, str],
+) -> None:
+    name, code, words = refused
+    fitted: list[object] = []
+    monkeypatch.setattr(outlook, "look_out", lambda *arguments: fitted.append(arguments))
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.svg").mkdir()
+    out, err = predict(capsys, *EXAMPLE, "--cpus", "32", "--plot", str(tmp_path / name), code=code)
+    assert (fitted, out) == ([], "")
+    assert words in err
+
+
+def test_a_check_of_the_picture_leaves_what_is_there(tmp_path: Path) -> None:
+    old = tmp_path / "old.svg"
+    old.write_text("a picture")
+    plot.check_path(old)
+    plot.check_path(tmp_path / "new.svg")
+    assert (old.read_text(), list(tmp_path.iterdir())) == ("a picture", [old])

@@ -28,11 +28,20 @@ APART = 1.25
 
 
 def check_path(path: Path) -> None:
-    """Raise ToolError (USAGE) for a kind of picture that cannot be drawn."""
+    """Refuse a picture that cannot be drawn (ToolError, USAGE) or written (ENVIRONMENT), before the fit."""
     if path.suffix not in KINDS:
         raise ToolError(
             f"--plot {path}: not a picture this can draw", f"name it {' or '.join(KINDS)}", ExitCode.USAGE
         )
+    is_new = not path.exists()
+    try:
+        # Opening is the only check that knows all reasons; to append leaves what is there as it is.
+        with path.open("ab"):
+            pass
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def write_picture(outlook: Outlook, roles: Roles, path: Path) -> None:
@@ -52,9 +61,11 @@ def write_picture(outlook: Outlook, roles: Roles, path: Path) -> None:
         try:
             figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
         except OSError as error:
-            raise ToolError(
-                f"cannot write {path}: {error.strerror}", "name another --plot", ExitCode.ENVIRONMENT
-            ) from error
+            raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> ToolError:
+    return ToolError(f"cannot write {path}: {error.strerror}", "name another --plot", ExitCode.ENVIRONMENT)
 
 
 def _draw(axes: Axes, one: Group, series: Series, outlook: Outlook, index: int) -> None:
