@@ -8,6 +8,7 @@ import pytest
 from hotplug_host import results
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.progress import Progress
+from hotplug_host.timing import command
 from hotplug_host.timing.cycle import parse_operation
 from hotplug_host.timing.plan import Settings
 from hotplug_timer.reader import read_files
@@ -228,14 +229,6 @@ def test_timeout_has_its_own_exit_code(
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"iterations": 0}, "--iterations 0: nothing would be timed"),
-        ({"count_iterations": -1}, "--count-iterations -1 is negative"),
-        ({"warmup": -1}, "--warmup -1 is negative"),
-        ({"settle_s": -0.5}, "--settle -0.5"),
-        ({"settle_s": float("nan")}, "--settle nan"),
-        ({"timeout_s": 0.0}, "--timeout 0.0"),
-        ({"timeout_s": float("inf")}, "--timeout inf"),
-        ({"label": " "}, "--label is empty"),
         ({"operations": operations("on", "off", "on")}, "smt=on is given more than once"),
         ({"operations": operations("8")}, "it has 1, 2, 3, 4 threads per core"),
     ],
@@ -244,6 +237,29 @@ def test_what_makes_no_run_is_refused(
     execute: Execute, host: FakeHost, settings: Settings, changes: dict[str, object], words: str
 ) -> None:
     failing(execute, ExitCode.USAGE, words, **changes)
+    assert not settings.output.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--iterations=0", "argument --iterations: '0' is not a whole number of at least 1"),
+        ("--count-iterations=-1", "argument --count-iterations: '-1' is not a whole number of at least 0"),
+        ("--warmup=-1", "argument --warmup: '-1' is not a whole number of at least 0"),
+        ("--settle=-0.5", "argument --settle: '-0.5' is not a number of seconds from 0.001 to 1000000"),
+        ("--settle=nan", "argument --settle: 'nan' is not a number of seconds"),
+        ("--timeout=0", "argument --timeout: '0' is not a number of seconds"),
+        ("--timeout=inf", "argument --timeout: 'inf' is not a number of seconds"),
+        ("--trace-buffer=0", "argument --trace-buffer: '0' is not a whole number of at least 1"),
+        ("--label= ", "argument --label: is empty"),
+    ],
+)
+def test_options_that_make_no_run_are_refused(
+    host: FakeHost, settings: Settings, capsys: pytest.CaptureFixture[str], option: str, words: str
+) -> None:
+    arguments = ["run", "smt=off", "--label=x", "--iterations=1", f"--output={settings.output}", option]
+    assert command.main([*arguments, f"--sysroot={host.root}"]) == ExitCode.USAGE
+    assert words in capsys.readouterr().err
     assert not settings.output.exists()
 
 

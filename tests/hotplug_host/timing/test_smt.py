@@ -344,7 +344,7 @@ def test_x86_with_smt_off_and_a_number(tmp_path: Path) -> None:
     [
         (["max"], "unknown operation 'smt=max'"),
         (["off", "--tune-fqs"], "--tune-fqs goes with --expedite"),
-        (["off", "--timeout=0"], "--timeout 0.0 leaves no time"),
+        (["off", "--timeout=0"], "argument --timeout: '0' is not a number of seconds"),
         (["8", "--dry-run"], "it has 1, 2, 3, 4 threads per core"),
     ],
 )

@@ -146,10 +146,14 @@ def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:
     ("words", "code", "message"),
     [
         (["check", "--store", "none"], ExitCode.INPUT, "cannot open none/runs.jsonl: No such file"),
-        (["check", "--store", "good", "--recent", "0"], ExitCode.USAGE, "--recent 0: no run at all"),
-        (["check", "--store", "good", "--min-change", "-1"], ExitCode.USAGE, "--min-change -1 is no size"),
-        (["check", "--store", "good", "--min-change", "nan"], ExitCode.USAGE, "--min-change nan is no size"),
-        (["check", "--store", "good", "--days", "0"], ExitCode.USAGE, "--days 0 is no length of a history"),
+        (
+            ["check", "--store", "good", "--recent", "0"],
+            ExitCode.USAGE,
+            "--recent: '0' is not a whole number",
+        ),
+        (["check", "--store", "good", "--min-change", "-1"], ExitCode.USAGE, "--min-change: '-1' is not a"),
+        (["check", "--store", "good", "--min-change", "nan"], ExitCode.USAGE, "--min-change: 'nan' is not"),
+        (["check", "--store", "good", "--days", "0"], ExitCode.USAGE, "--days: '0' is not a whole number"),
         (["check", "--store", "good", "--days", "36501"], ExitCode.USAGE, "name 1 to 36500"),
         (["check", "--store", "bad"], ExitCode.INPUT, "bad/runs.jsonl:1: not a JSON object"),
         (["check", "--store", "newer"], ExitCode.INPUT, "newer than hotplug-timer/history/1; use the"),
@@ -159,7 +163,7 @@ def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:
         (
             ["failed", *["--host", "h", "--label", "l", "--reason"], " ", "--store", "s"],
             ExitCode.USAGE,
-            "--reason is",
+            "--reason: is empty",
         ),
         (
             [*FAILED, "--started", "noon"],

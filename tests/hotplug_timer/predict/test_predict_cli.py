@@ -126,7 +126,7 @@ def test_what_was_odd_about_the_files_is_noted(capsys: pytest.CaptureFixture[str
     ("arguments", "code", "words"),
     [
         ([PUBLISHED, "--cpus=1"], ExitCode.USAGE, "--cpus 1: nothing can be switched there; name 2 or more"),
-        ([PUBLISHED, "--cpus=9", "--chunk=0"], ExitCode.USAGE, "--chunk 0: no CPU at all; name 1 or more"),
+        ([PUBLISHED, "--cpus=9", "--chunk=0"], ExitCode.USAGE, "--chunk: '0' is not a whole number of at"),
         (
             [PUBLISHED, "--cpus=9", "--plot=x.pdf"],
             ExitCode.USAGE,

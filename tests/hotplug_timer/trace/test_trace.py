@@ -649,7 +649,7 @@ def test_a_table_is_not_wrapped_in_a_pipe(tmp_path: Path, capsys: pytest.Capture
         ("", [], ExitCode.INPUT, "no event of a known mode"),
         ("cpus=1\n a-1 [000] 1.000000: e: x\n", ["--mode", "states"], ExitCode.INPUT, "none of its 1 events"),
         (None, [], ExitCode.INPUT, "cannot read"),
-        ("hello\n", ["--top", "0"], ExitCode.USAGE, "--top 0"),
+        ("hello\n", ["--top", "0"], ExitCode.USAGE, "--top: '0' is not"),
     ],
 )
 def test_faults_are_one_line(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hotplug_common.bundle import write
 from hotplug_common.tables import JUNIT, add_format, print_tables
 from hotplug_host import __version__
+from hotplug_host.arguments import positive
 from hotplug_host.entry import Parser
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from hotplug_host.timing import command as target_command
@@ -237,7 +238,7 @@ def _add_predict(commands: Commands) -> None:
     )
     _add_inputs(predict, "result file of `run`, or a CSV of timings (.csv)")
     task = predict.add_mutually_exclusive_group(required=True)
-    task.add_argument("--cpus", type=int, metavar="N", help="predict a machine of N CPUs")
+    task.add_argument("--cpus", type=positive, metavar="N", help="predict a machine of N CPUs")
     task.add_argument(
         "--validate",
         action="store_true",
@@ -245,13 +246,13 @@ def _add_predict(commands: Commands) -> None:
     )
     predict.add_argument(
         "--toggled",
-        type=int,
+        type=positive,
         metavar="N",
         help="how many of its CPUs are switched (default: the share that was in FILE)",
     )
     predict.add_argument(
         "--chunk",
-        type=int,
+        type=positive,
         default=64,
         metavar="N",
         help="CPUs a kernel switches together, for variants whose counts do not grow (default: %(default)s)",
@@ -291,7 +292,7 @@ def _add_trace(commands: Commands) -> None:
     )
     trace.add_argument("--mode", choices=MODES, help="what to look for (default: what the first FILE holds)")
     trace.add_argument(
-        "--top", type=int, default=20, metavar="N", help="rows of each table (default: %(default)s)"
+        "--top", type=positive, default=20, metavar="N", help="rows of each table (default: %(default)s)"
     )
     add_format(trace)
     trace.add_argument(
@@ -361,7 +362,7 @@ def _add_inputs(parser: argparse.ArgumentParser, files: str = "result file of `r
         "--baseline",
         default="stock",
         metavar="LABEL",
-        help="what the others are held against (default: stock)",
+        help="what the others are held against (default: %(default)s)",
     )
 
 

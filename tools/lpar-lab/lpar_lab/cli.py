@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common import arch
+from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import qemu, rootfs, ssh
 from hotplug_common.kernel import artifact, build, lines, series, source
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, out
+from hotplug_host.arguments import count, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
@@ -30,32 +32,6 @@ EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
   ended early; 7 time ran out; 130 interrupted; 143 terminated"""
-
-
-def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return number
-
-
-def count(text: str) -> int:
-    """Read a whole number, 0 included."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
-    return int(text)
-
-
-def seconds(text: str) -> float:
-    """Read a positive number of seconds."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
-    return number
 
 
 def parser() -> Parser:
@@ -94,34 +70,27 @@ def _add(commands: Any, name: str, summary: str, examples: str) -> Parser:
 
 def _arch_option(command: Parser) -> None:
     command.add_argument(
-        "--arch", choices=sorted(arch.ARCHES), default=arch.PPC64LE.name, help="default: ppc64le"
+        "--arch",
+        choices=sorted(arch.ARCHES),
+        default=arch.PPC64LE.name,
+        help="architecture of the guest (default: %(default)s)",
     )
 
 
 def _base_option(command: Parser) -> None:
     command.add_argument(
-        "--base", type=_line, default=lines.DEFAULT, metavar="LINE", help="kernel line, default: 6.12"
+        "--base", type=line, default=lines.DEFAULT, metavar="LINE", help="kernel line (default: %(default)s)"
     )
 
 
-def _line(text: str) -> str:
-    """Read the name of a kernel line; the checkout's data files define which there are."""
-    return lines.load(Paths.from_environment().patches, text).name
-
-
-def _variant(text: str) -> str:
-    """Read the name of a variant; which there are, the checkout says."""
-    series.require_variant(Paths.from_environment().patches, text)
-    return text
-
-
-def _variant_option(command: argparse._ActionsContainer, default: str) -> None:
+def _variant_option(command: argparse._ActionsContainer) -> None:
     command.add_argument(
         "--variant",
-        type=_variant,
+        type=variant,
         default=series.STOCK,
         metavar="NAME",
-        help=f"{', '.join(series.VARIANTS)}, or one of kernel-patches/{series.EXPERIMENTS}; {default}",
+        help=f"kernel variant: {', '.join(series.VARIANTS)}, or one of kernel-patches/{series.EXPERIMENTS}"
+        " (default: %(default)s)",
     )
 
 
@@ -136,14 +105,21 @@ def _config_option(command: Parser) -> None:
 
 
 def _topology_options(command: Parser) -> None:
-    command.add_argument("--cores", type=positive, default=2, help="cores, default: 2")
+    command.add_argument("--cores", type=positive, default=2, help="cores (default: %(default)s)")
     command.add_argument(
-        "--threads", type=positive, help="threads per core, default: 8 on ppc64le, 2 on x86_64"
+        "--threads", type=positive, help="threads per core (default: 8 on ppc64le, 2 on x86_64)"
     )
-    command.add_argument("--memory", type=positive, metavar="MB", help="memory in MiB, default: by CPU count")
-    command.add_argument("--accel", choices=qemu.ACCELERATORS, default="tcg", help="default: tcg (emulation)")
     command.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds to wait for SSH, default: by CPU count"
+        "--memory", type=positive, metavar="MB", help="memory in MiB (default: by CPU count)"
+    )
+    command.add_argument(
+        "--accel",
+        choices=qemu.ACCELERATORS,
+        default="tcg",
+        help="how the CPUs run: tcg emulates them (default: %(default)s)",
+    )
+    command.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds to wait for SSH (default: by CPU count)"
     )
 
 
@@ -159,13 +135,13 @@ def _add_build_kernel(commands: Any) -> None:
     )
     _arch_option(command)
     _base_option(command)
-    _variant_option(command, "default: stock")
+    _variant_option(command)
     _config_option(command)
     command.add_argument(
-        "--jobs", type=positive, metavar="N", help="parallel compilations, default: all CPUs"
+        "--jobs", type=positive, metavar="N", help="parallel compilations (default: all CPUs)"
     )
     command.add_argument(
-        "--patches", type=count, metavar="N", help="only the first N patches of the series, default: all"
+        "--patches", type=count, metavar="N", help="only the first N patches of the series (default: all)"
     )
     command.add_argument(
         "--print-artifact",
@@ -193,7 +169,7 @@ def _add_package(commands: Any) -> None:
         "--format",
         choices=sorted(package.FORMATS),
         default="tar",
-        help="kind of the package in the folder, default: tar",
+        help="kind of the package in the folder (default: %(default)s)",
     )
     command.add_argument(
         "--output-dir", type=Path, required=True, metavar="DIR", help="folder to be made; must not exist yet"
@@ -231,10 +207,10 @@ def _add_up(commands: Any) -> None:
     kernel.add_argument(
         "--kernel", type=Path, metavar="ARTIFACT_JSON", help="default kernel, as built before"
     )
-    _variant_option(kernel, "default kernel: stock")
+    _variant_option(kernel)
     _config_option(command)
     command.add_argument(
-        "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1, default: a free one"
+        "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1 (default: a free one)"
     )
     command.add_argument(
         "--append", default="", metavar="WORDS", help="more words for the kernel's command line"
@@ -243,7 +219,7 @@ def _add_up(commands: Any) -> None:
         "--boot-loader",
         choices=BOOT_LOADERS,
         default=NO_BOOT_LOADER,
-        help="what starts the kernel: QEMU (none, the default), or GRUB on a disk with the guest's /boot",
+        help="what starts the kernel: QEMU (none), or GRUB on a disk with /boot (default: %(default)s)",
     )
     command.set_defaults(handler=in_lab(_up))
 
@@ -330,10 +306,14 @@ def _add_demo(commands: Any) -> None:
     _topology_options(command)
     _config_option(command)
     command.add_argument(
-        "--iterations", type=positive, default=5, help="timed iterations per block, default: 5"
+        "--iterations", type=positive, default=5, help="timed iterations per block (default: %(default)s)"
     )
     command.add_argument(
-        "--output-dir", type=Path, default=Path("results/demo"), metavar="DIR", help="default: results/demo"
+        "--output-dir",
+        type=Path,
+        default=Path("results/demo"),
+        metavar="DIR",
+        help="where the results go (default: %(default)s)",
     )
     command.set_defaults(handler=in_lab(_demo))
 

@@ -12,11 +12,13 @@ from pathlib import Path
 from clock_harness import build, devices, measure, model, sources, table
 from clock_harness.measure import Counter, Harness
 from hotplug_common import scratch
+from hotplug_common.arguments import line
 from hotplug_common.command import in_lab
 from hotplug_common.kernel import lines, series
 from hotplug_common.paths import Paths
 from hotplug_common.tables import print_tables
 from hotplug_common.ui import Say, out
+from hotplug_host.arguments import cpus, numbers, positive
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
@@ -58,9 +60,15 @@ def parser() -> Parser:
         "devices", help="measure what it takes to tell all clock-event devices the rate of the clock"
     )
     update.add_argument(
-        "--devices", type=counts, default=(16, 128, 1024), metavar="N,..", help="default: 16,128,1024"
+        "--devices",
+        type=numbers,
+        default=(16, 128, 1024),
+        metavar="LIST",
+        help="how many there are (default: 16,128,1024)",
     )
-    update.add_argument("--rounds", type=positive, default=1000, help="medians of so many (default: 1000)")
+    update.add_argument(
+        "--rounds", type=positive, default=1000, help="medians of so many (default: %(default)s)"
+    )
     _add_cpus(update, "the one that tells them, and the one that has used them last (default: the first two)")
     _add_base(update)
     update.set_defaults(handler=in_lab(_devices))
@@ -75,28 +83,29 @@ def parser() -> Parser:
 
 def _add_measuring(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--threads", type=counts, default=(1, 2, 4, 8, 16), metavar="N,..", help="default: 1,2,4,8,16"
+        "--threads",
+        type=numbers,
+        default=(1, 2, 4, 8, 16),
+        metavar="LIST",
+        help="how many threads read at the same time (default: 1,2,4,8,16)",
     )
     _add_cpus(command, "threads are pinned to these in turn (default: all)")
-    command.add_argument("--ms", type=positive, default=500, help="length of a run (default: 500)")
-    command.add_argument("--rounds", type=positive, default=5, help="medians of so many (default: 5)")
+    command.add_argument("--ms", type=positive, default=500, help="length of a run (default: %(default)s)")
+    command.add_argument(
+        "--rounds", type=positive, default=5, help="medians of so many (default: %(default)s)"
+    )
     _add_base(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
 
 
 def _add_cpus(command: argparse.ArgumentParser, what: str) -> None:
-    command.add_argument("--cpus", type=numbers, metavar="CPU,..", help=what)
-
-
-def _line(text: str) -> str:
-    """Read the name of a kernel line; the checkout's data files define which there are."""
-    return lines.load(Paths.from_environment().patches, text).name
+    command.add_argument("--cpus", type=cpus, metavar="LIST", help=what)
 
 
 def _add_base(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--base",
-        type=_line,
+        type=line,
         default=lines.DEFAULT,
         metavar="LINE",
         help="the kernel line whose patches to take (default: %(default)s)",
@@ -109,28 +118,6 @@ def _add_together(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="count only while all threads run, for a busy machine; no more threads than CPUs",
     )
-
-
-def positive(text: str) -> int:
-    """Read a number above zero."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number above zero")
-    return int(text)
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """Read numbers with commas between them."""
-    if not all(part.isdecimal() for part in text.split(",")):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers such as 1,2,4")
-    return tuple(int(part) for part in text.split(","))
-
-
-def counts(text: str) -> tuple[int, ...]:
-    """Read numbers of things with commas between them, of which none is 0."""
-    found = numbers(text)
-    if 0 in found:
-        raise argparse.ArgumentTypeError(f"'{text}' has a 0: there is nothing to measure without any")
-    return found
 
 
 def _cpus(arguments: argparse.Namespace) -> Sequence[int]:

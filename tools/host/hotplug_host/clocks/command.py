@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotplug_host import __version__, clocksource
-from hotplug_host.arguments import add_host_arguments, add_sysroot
+from hotplug_host.arguments import (
+    add_host_arguments,
+    add_sysroot,
+    count,
+    numbers,
+    pause,
+    positive,
+    ppm,
+    seconds,
+)
 from hotplug_host.clocks import audit, cpufreq, early, measure, probe
 from hotplug_host.clocks.audit import Audit
 from hotplug_host.clocks.cpus import default_threads, usable_cpus
@@ -22,7 +31,7 @@ from hotplug_host.clocks.measured import read_measured
 from hotplug_host.clocks.probe import Probe, StoppedError, stopped
 from hotplug_host.clocks.session import PROGRAM, Plan, Session
 from hotplug_host.clocks.steering import MOST_PPM
-from hotplug_host.cpulist import format_cpulist, parse_cpulist
+from hotplug_host.cpulist import format_cpulist
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.signals import StopRequest
@@ -209,14 +218,14 @@ def bundled_probe(stop: StopRequest) -> contextlib.AbstractContextManager[Probe]
 def _add_scale(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
-        type=_numbers,
+        type=numbers,
         metavar="LIST",
         help="numbers of threads, such as 1-4,8 (default: 1, 2, 4, ... and as many as there are CPUs)",
     )
     _add_path(parser)
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=1.0,
         metavar="S",
         help="how long each measurement lasts (default: %(default)s)",
@@ -225,11 +234,11 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
 
 def _add_order(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--threads", type=_number, metavar="N", help="how many threads call (default: one on each CPU)"
+        "--threads", type=positive, metavar="N", help="how many threads call (default: one on each CPU)"
     )
     parser.add_argument(
         "--calls",
-        type=_number,
+        type=positive,
         default=10_000_000,
         metavar="N",
         help="how many calls they make together (default: %(default)s)",
@@ -246,21 +255,21 @@ def _add_drift(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seconds",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         metavar="S",
         help="how long to watch (default: %(default)s)",
     )
     parser.add_argument(
         "--interval",
-        type=_seconds,
+        type=seconds,
         default=0.1,
         metavar="S",
         help="from the beginning of a round over all CPUs to that of the next (default: %(default)s)",
     )
     parser.add_argument(
         "--max-ppm",
-        type=_seconds,
+        type=ppm,
         default=MAX_PPM,
         metavar="PPM",
         help="a clock that departs by more is wrong; what is within is no jump (default: %(default)s)",
@@ -283,11 +292,11 @@ def _add_early(parser: argparse.ArgumentParser) -> None:
         help="seconds to sleep, one after the other at each rate (default: 0.01,0.1,1,10,30)",
     )
     parser.add_argument(
-        "--cpu", type=_count, metavar="N", help="sleep on this one (default: the last that is online)"
+        "--cpu", type=count, metavar="N", help="sleep on this one (default: the last that is online)"
     )
     parser.add_argument(
         "--most-ppm",
-        type=_seconds,
+        type=ppm,
         default=1.0,
         metavar="PPM",
         help="what is programmed is wrong beyond (default: %(default)s)",
@@ -333,18 +342,18 @@ def _add_common(parser: argparse.ArgumentParser, iterations: int) -> None:
         " that there is (default: the one in use)",
     )
     parser.add_argument(
-        "--iterations", type=_number, default=iterations, metavar="N", help="(default: %(default)s)"
+        "--iterations", type=positive, default=iterations, metavar="N", help="(default: %(default)s)"
     )
     parser.add_argument(
         "--warmup",
-        type=_count,
+        type=count,
         default=0,
         metavar="N",
         help="iterations before those that count (default: %(default)s)",
     )
     parser.add_argument(
         "--settle",
-        type=_settle,
+        type=pause,
         default=0.0,
         metavar="S",
         help="seconds to wait after each measurement (default: %(default)s)",
@@ -355,7 +364,7 @@ def _add_common(parser: argparse.ArgumentParser, iterations: int) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=seconds,
         default=3600.0,
         metavar="S",
         help="seconds that one measurement may take (default: %(default)s)",
@@ -521,27 +530,6 @@ def _note(text: str) -> None:
     sys.stderr.write(f"{PROGRAM}: {text}\n")
 
 
-def _number(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 16 else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return number
-
-
-def _count(text: str) -> int:
-    return 0 if text == "0" else _number(text)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        numbers = tuple(sorted(parse_cpulist(text)))
-    except ValueError:
-        numbers = ()
-    if not numbers or numbers[0] < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers of threads, such as 1-4,8")
-    return numbers
-
-
 def _ppms(text: str) -> tuple[float, ...]:
     try:
         numbers = tuple(float(word) for word in text.split(","))
@@ -555,18 +543,4 @@ def _ppms(text: str) -> tuple[float, ...]:
 
 
 def _lengths(text: str) -> tuple[float, ...]:
-    return tuple(_seconds(word) for word in text.split(","))
-
-
-def _settle(text: str) -> float:
-    return 0.0 if text == "0" else _seconds(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 1e-3 <= number <= 1e6:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 0.001 to 1000000")
-    return number
+    return tuple(seconds(word) for word in text.split(","))

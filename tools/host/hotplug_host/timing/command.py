@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotplug_host import __version__
-from hotplug_host.arguments import add_host_arguments, add_sysroot
+from hotplug_host.arguments import (
+    add_host_arguments,
+    add_sysroot,
+    count,
+    given,
+    pause,
+    positive,
+    seconds,
+)
 from hotplug_host.entry import Parser
 from hotplug_host.operations import SMT, name_of, parse_one
 from hotplug_host.preflight.judge import AB, PURPOSES, Plan
@@ -98,32 +106,38 @@ A second Ctrl-C ends the switch that is running instead of waiting for it.
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     parser.add_argument("operations", nargs="+", metavar="OPERATION", help=OPERATION_HELP)
-    parser.add_argument("--label", required=True, help="the variant that is measured, for example stock")
-    parser.add_argument("--iterations", type=int, required=True, metavar="N", help="timed iterations")
+    parser.add_argument(
+        "--label", type=given, required=True, help="the variant that is measured, for example stock"
+    )
+    parser.add_argument("--iterations", type=positive, required=True, metavar="N", help="timed iterations")
     parser.add_argument(
         "--output", type=Path, required=True, metavar="FILE", help="result file (JSON Lines) to write"
     )
     parser.add_argument(
         "--count-iterations",
-        type=int,
+        type=count,
         default=1,
         metavar="N",
         help="iterations after the timed ones that count grace-period waits, stop_machine rendezvous"
         " and sched-domain rebuilds (default: %(default)s)",
     )
     parser.add_argument(
-        "--warmup", type=int, default=0, metavar="N", help="iterations before the timed ones (default: 0)"
+        "--warmup",
+        type=count,
+        default=0,
+        metavar="N",
+        help="iterations before the timed ones (default: %(default)s)",
     )
     parser.add_argument(
         "--settle",
-        type=float,
+        type=pause,
         default=1.0,
         metavar="S",
         help="seconds to wait after each transition (default: %(default)s)",
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=7200.0,
         metavar="S",
         help="seconds one transition may take (default: %(default)s)",
@@ -139,7 +153,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--trace-buffer",
-        type=int,
+        type=positive,
         metavar="KB",
         help="each CPU's trace buffer in KiB; it bounds memory and file, and what does not fit fails the run"
         " (default: 512 MiB for all CPUs together, at most 8192)",
@@ -183,7 +197,7 @@ def add_smt_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=seconds,
         default=7200.0,
         metavar="S",
         help="seconds the switch may take (default: %(default)s)",
@@ -218,14 +232,18 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         help="directory of a run's files and its lock (default: %(default)s)",
     )
     parser.add_argument(
-        "--need-bytes", type=int, default=0, metavar="N", help="room that the run needs there (default: 0)"
+        "--need-bytes",
+        type=count,
+        default=0,
+        metavar="N",
+        help="room that the run needs there (default: %(default)s)",
     )
     parser.add_argument(
         "--boot-bytes",
-        type=int,
+        type=count,
         default=0,
         metavar="N",
-        help="room that the kernel's package needs in /boot (install) (default: 0)",
+        help="room that the kernel's package needs in /boot (install) (default: %(default)s)",
     )
     parser.add_argument(
         "--kexec-file-load",

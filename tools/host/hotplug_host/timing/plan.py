@@ -6,9 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.records import COUNTED, TIMED, TRACED, WARMUP
-from hotplug_host.timing.cycle import check_cycle
 from hotplug_host.timing.hooks import Hook, Hooks
 from hotplug_host.timing.operation import Operation
 from hotplug_host.timing.step import Step
@@ -54,23 +52,6 @@ class Settings:
         """Return how many seconds an operation may take."""
         return self.timeout_s if operation.timeout_s is None else operation.timeout_s
 
-    def check(self) -> None:
-        """Refuse what makes no run (ToolError, USAGE)."""
-        check_cycle(self.operations)
-        if self.iterations < 1:
-            raise _usage(f"--iterations {self.iterations}: nothing would be timed", "ask for at least 1")
-        for option, value in (("--count-iterations", self.count_iterations), ("--warmup", self.warmup)):
-            if value < 0:
-                raise _usage(f"{option} {value} is negative", "use 0 for none")
-        if self.trace_buffer_kb is not None and self.trace_buffer_kb < 1:
-            raise _usage(f"--trace-buffer {self.trace_buffer_kb} holds nothing", "use KiB per CPU above 0")
-        if not 0 <= self.settle_s < float("inf"):
-            raise _usage(f"--settle {self.settle_s} is not a time to wait", "use seconds, 0 for none")
-        if not 0 < self.timeout_s < float("inf"):
-            raise _usage(f"--timeout {self.timeout_s} leaves no time to switch", "use seconds above 0")
-        if not self.label.strip():
-            raise _usage("--label is empty", "name the variant, for example stock")
-
 
 def plan_steps(settings: Settings) -> Iterator[Step]:
     """Yield the steps of a whole run, in order."""
@@ -85,7 +66,3 @@ def trace_path(settings: Settings, step: Step) -> Path:
     # scp takes what is before a colon for a host.
     operation, mode = step.operation.name.replace(":", "-"), settings.traces[step.index - 1]
     return settings.output.with_name(f"{settings.output.stem}.{operation}.{mode}.dat")
-
-
-def _usage(message: str, hint: str) -> ToolError:
-    return ToolError(message, hint, ExitCode.USAGE)

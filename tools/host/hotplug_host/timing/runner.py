@@ -27,7 +27,7 @@ from hotplug_host.restore import SavedState, difference, restore_state, save_sta
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.counters import choose_counter
-from hotplug_host.timing.cycle import start_of
+from hotplug_host.timing.cycle import check_cycle, start_of
 from hotplug_host.timing.machine import follow_change, place_by_switching
 from hotplug_host.timing.operation import Machine
 from hotplug_host.timing.plan import Settings, plan_steps
@@ -51,7 +51,7 @@ class Runner:
 
     def execute(self) -> None:
         """Check, run, restore. ToolError carries the exit code for every way but success."""
-        self.settings.check()
+        check_cycle(self.settings.operations)
         require_root(self.fs)
         self.settings.hooks.check()
         kind = self.settings.operations[0].kind

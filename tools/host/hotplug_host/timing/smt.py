@@ -42,10 +42,6 @@ class SmtSettings:
         """Refuse what makes no switch (ToolError, USAGE)."""
         if self.tune_fqs and not self.expedite:
             raise ToolError("--tune-fqs goes with --expedite", "add it", ExitCode.USAGE)
-        if not 0 < self.timeout_s < float("inf"):
-            raise ToolError(
-                f"--timeout {self.timeout_s} leaves no time to switch", "use seconds above 0", ExitCode.USAGE
-            )
 
 
 class SmtSwitch:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hotplug_common.tables import JUNIT, add_format
+from hotplug_host.arguments import given, percent, positive
 from hotplug_host.subcommands import add_subcommand
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def add_commands(commands: Commands) -> None:
     add.add_argument("files", nargs="+", type=Path, metavar="FILE", help="result file of `run`")
     add.add_argument(
         "--host",
+        type=given,
         metavar="NAME",
         help="what to call the host (default: as it calls itself in the result file)",
     )
@@ -96,9 +98,13 @@ def add_commands(commands: Commands) -> None:
         description=FAILED_DESCRIPTION,
         examples=FAILED_EPILOG,
     )
-    failed.add_argument("--host", required=True, metavar="NAME", help="the host, as `add` calls it")
-    failed.add_argument("--label", required=True, metavar="LABEL", help="the variant that was to be measured")
-    failed.add_argument("--reason", required=True, metavar="TEXT", help="why there is no result")
+    failed.add_argument(
+        "--host", type=given, required=True, metavar="NAME", help="the host, as `add` calls it"
+    )
+    failed.add_argument(
+        "--label", type=given, required=True, metavar="LABEL", help="the variant that was to be measured"
+    )
+    failed.add_argument("--reason", type=given, required=True, metavar="TEXT", help="why there is no result")
     failed.add_argument(
         "--started", metavar="TIME", help="when the run was to start, as 2026-11-21T02:00:00Z (default: now)"
     )
@@ -149,20 +155,20 @@ def _add_store(parser: argparse.ArgumentParser) -> None:
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--recent",
-        type=int,
+        type=positive,
         default=20,
         metavar="N",
         help="the verdict is about a change among the newest N runs of a series (default: %(default)s)",
     )
     parser.add_argument(
         "--days",
-        type=int,
+        type=positive,
         metavar="N",
         help="look at the newest N days of the history only (default: all of it)",
     )
     parser.add_argument(
         "--min-change",
-        type=float,
+        type=percent,
         default=3.0,
         metavar="PERCENT",
         help="changes smaller than this are passed by (default: %(default)s)",

@@ -23,8 +23,6 @@ MAX_DAYS = 36_500
 
 def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Add the runs in result files; ToolError when a file or the store is not what it should be."""
-    if arguments.host is not None:
-        _check_given(arguments, "host")
     data = read_files(arguments.files)
     print_lines("note", data.notices, err)
     _print_added(store.add(arguments.store, from_runs(data.runs, arguments.host)), out, err)
@@ -33,7 +31,6 @@ def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
 def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Add a run that left no result file; ToolError (USAGE) when its time is none."""
     started = _time(arguments.started) if arguments.started else clock.now()
-    _check_given(arguments, "host", "label", "reason")
     entry = failure(arguments.host, arguments.label, started, arguments.reason)
     _print_added(store.add(arguments.store, [entry]), out, err)
 
@@ -85,22 +82,10 @@ def raise_verdict(outlook: Outlook) -> None:
         )
 
 
-def _check_given(arguments: argparse.Namespace, *names: str) -> None:
-    for name in names:
-        if not getattr(arguments, name).strip():
-            raise ToolError(f"--{name} is empty", "say what it is", ExitCode.USAGE)
-
-
 def _look(arguments: argparse.Namespace, contents: store.Contents) -> Outlook:
-    if arguments.recent < 1:
-        raise ToolError(f"--recent {arguments.recent}: no run at all", "name 1 or more", ExitCode.USAGE)
-    if not 0 <= arguments.min_change < float("inf"):
+    if arguments.days is not None and arguments.days > MAX_DAYS:
         raise ToolError(
-            f"--min-change {arguments.min_change:g} is no size of a change", "name 0 or more", ExitCode.USAGE
-        )
-    if arguments.days is not None and not 1 <= arguments.days <= MAX_DAYS:
-        raise ToolError(
-            f"--days {arguments.days} is no length of a history", f"name 1 to {MAX_DAYS}", ExitCode.USAGE
+            f"--days {arguments.days} is longer than any history", f"name 1 to {MAX_DAYS}", ExitCode.USAGE
         )
     entries = newest_days(contents.entries, arguments.days) if arguments.days else contents.entries
     return look(entries, arguments.recent, arguments.min_change)

@@ -20,8 +20,6 @@ from hotplug_timer.reader import read_files
 
 def predict(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Print predictions, or their validation; ToolError when what was asked for or given is wrong."""
-    if arguments.chunk < 1:
-        raise ToolError(f"--chunk {arguments.chunk}: no CPU at all", "name 1 or more", ExitCode.USAGE)
     if arguments.validate and (arguments.plot or arguments.toggled):
         raise ToolError("--plot and --toggled go with --cpus", "leave --validate out", ExitCode.USAGE)
     expedited = tuple(name for name in arguments.expedited.split(",") if name)

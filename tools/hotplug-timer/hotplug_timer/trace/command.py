@@ -35,8 +35,6 @@ SEARCHED = 100_000
 
 def trace(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Print tables and write pictures; ToolError when a trace is not what it should be."""
-    if arguments.top < 1:
-        raise ToolError(f"--top {arguments.top}: no row at all", "name 1 or more", ExitCode.USAGE)
     analysis = analyse(arguments.files, arguments.mode, err)
     print_lines("note", analysis.notices(), err)
     print_tables(analysis.sheet(arguments.top), arguments.format, out)
