@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common import arch
+from hotplug_common.arguments import count, line, positive, seconds, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import qemu, rootfs, ssh
 from hotplug_common.kernel import artifact, build, lines, series, source
@@ -30,32 +31,6 @@ EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
   ended early; 7 time ran out; 130 interrupted; 143 terminated"""
-
-
-def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of at least 1")
-    return number
-
-
-def count(text: str) -> int:
-    """Read a whole number, 0 included."""
-    if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number")
-    return int(text)
-
-
-def seconds(text: str) -> float:
-    """Read a positive number of seconds."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
-    return number
 
 
 def parser() -> Parser:
@@ -100,25 +75,14 @@ def _arch_option(command: Parser) -> None:
 
 def _base_option(command: Parser) -> None:
     command.add_argument(
-        "--base", type=_line, default=lines.DEFAULT, metavar="LINE", help="kernel line, default: 6.12"
+        "--base", type=line, default=lines.DEFAULT, metavar="LINE", help="kernel line, default: 6.12"
     )
-
-
-def _line(text: str) -> str:
-    """Read the name of a kernel line; the checkout's data files define which there are."""
-    return lines.load(Paths.from_environment().patches, text).name
-
-
-def _variant(text: str) -> str:
-    """Read the name of a variant; which there are, the checkout says."""
-    series.require_variant(Paths.from_environment().patches, text)
-    return text
 
 
 def _variant_option(command: argparse._ActionsContainer, default: str) -> None:
     command.add_argument(
         "--variant",
-        type=_variant,
+        type=variant,
         default=series.STOCK,
         metavar="NAME",
         help=f"{', '.join(series.VARIANTS)}, or one of kernel-patches/{series.EXPERIMENTS}; {default}",
