@@ -62,6 +62,8 @@ def test_help_ends_well(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         "rcutorture --minutes nan",
         "rcutorture --hotplug none",
         "speed --stock-modes quick",
+        "speed --stock-modes plain,none",
+        "speed --stock-modes ''",
         "speed --one-thread",
         "speed --threads 3",
         "stress --arch x86_64 --threads 8",
@@ -138,7 +140,7 @@ def test_the_lab_understands_what_it_is_told(order: Order) -> None:
 
 def test_modes_are_read_by_commas() -> None:
     assert speed.modes("plain,crash") == ("plain", "crash")
-    assert speed.modes("") == ()
+    assert speed.modes("none") == ()
 
 
 def test_all_has_every_proof_once() -> None:

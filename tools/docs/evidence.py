@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import statistics
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

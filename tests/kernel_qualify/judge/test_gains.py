@@ -160,7 +160,9 @@ def test_what_other_kernels_did_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"costs": []}'])
-def test_what_cannot_be_read_is_one_line(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_read_is_one_line(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "speed.json"
     bad.write_text(text)
     assert main(["keep", str(bad)]) == ExitCode.INPUT

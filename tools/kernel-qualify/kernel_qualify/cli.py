@@ -60,7 +60,6 @@ COMMANDS: tuple[Command, ...] = (
     matrix,
     selftests,
     inject,
-    keep,
     stress,
     rcutorture,
     speed,

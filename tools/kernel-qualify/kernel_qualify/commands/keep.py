@@ -34,8 +34,8 @@ timings of all kept runs beside them. 'make docs' makes docs/evidence from them.
         nargs="?",
         type=Path,
         metavar="RUN",
-        help="speed.json, clocks.json, early.json or latencies.json of a run; without it, only the timings are"
-        " written",
+        help="speed.json, clocks.json, early.json or latencies.json of a run; without it, only the timings"
+        " are written",
     )
     options.add_line(parser)
     parser.set_defaults(handler=_run)

@@ -63,7 +63,7 @@ periods, rendezvous and rebuilds by the chunk.""",
         examples="""examples:
   kernel-qualify speed
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited
-  kernel-qualify speed --bare --cores 64 --iterations 0 --append smt-enabled=off --stock-modes ''
+  kernel-qualify speed --bare --cores 64 --iterations 0 --append smt-enabled=off --stock-modes none
   kernel-qualify speed --arch x86_64 --cores 8""",
     )
     options.add_line(parser)
@@ -79,8 +79,8 @@ periods, rendezvous and rebuilds by the chunk.""",
             type=modes,
             default=modes(ways),
             metavar="MODES",
-            help=f"ways to switch the {kernel} kernel: {', '.join(MODES)} (with a crash kernel loaded); ''"
-            f" for none; default: {ways}",
+            help=f"ways to switch the {kernel} kernel: {', '.join(MODES)} (with a crash kernel loaded), or"
+            f" none; default: {ways}",
         )
     parser.add_argument("--chunk", type=positive, metavar="N", help="CPUs of a chunk, default: the kernel's")
     parser.add_argument(
@@ -105,8 +105,8 @@ periods, rendezvous and rebuilds by the chunk.""",
 
 
 def modes(text: str) -> tuple[str, ...]:
-    """Read ways of switching, by commas; none is an empty text."""
-    found = tuple(text.split(",")) if text else ()
+    """Read ways of switching, by commas, or `none`."""
+    found = () if text == "none" else tuple(text.split(","))
     for mode in found:
         if mode not in MODES:
             raise argparse.ArgumentTypeError(f"'{mode}' is not one of {', '.join(MODES)}")
