@@ -9,7 +9,9 @@ from kernel_qualify.judge import latencies
 from kernel_qualify.judge.latencies import PATCHED, STOCK, Latency, Run
 
 STEADY = tuple(1.0 + 0.01 * number for number in range(10))
-JUMPY = (1.0, 9.0, 2.0, 8.0, 3.0, 7.0, 4.0, 6.0, 5.0, 1.5)
+JUMPY = (1.0, 9.0, 2.0, 8.0, 3.0, 7.0)
+FEW = STEADY[:6]
+"""Where both have the same values, each arrangement of them is counted: of few, there are few."""
 
 
 def run(before: tuple[float, ...], after: tuple[float, ...]) -> Run:
@@ -23,9 +25,9 @@ def times(factor: float) -> tuple[float, ...]:
     return tuple(value * factor for value in STEADY)
 
 
-@pytest.mark.parametrize("after", [STEADY, times(0.5)])
-def test_what_is_no_slower_is_well(after: tuple[float, ...]) -> None:
-    assert latencies.problems(run(STEADY, after)) == []
+@pytest.mark.parametrize(("before", "after"), [(FEW, FEW), (STEADY, times(0.5))])
+def test_what_is_no_slower_is_well(before: tuple[float, ...], after: tuple[float, ...]) -> None:
+    assert latencies.problems(run(before, after)) == []
 
 
 @pytest.mark.parametrize(
