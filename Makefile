@@ -27,8 +27,8 @@ test-lab: setup  ## guests in QEMU
 	$(PYTEST) -m "lab and not hosts"
 test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, both architectures in one play; an hour of guests
 	$(PYTEST) -m hosts
-validate: setup-validation  ## prove the kernel series: hours; what has passed is passed by, so it goes on where it ended
-	$(PYTEST) tests/validation --resume
+validate: setup-validation  ## prove the kernel series: hours; what has passed is passed over, so it goes on where it ended
+	.venv/bin/kernel-qualify all --resume
 readme:      ## put the results of the last demo into the README and the tutorial
 	.venv/bin/python tools/docs/refresh.py results/demo
 docs:        ## write what the documentation has from the tools: outputs, reference pages

@@ -1,172 +1,155 @@
 """The series against its kernel: applies, passes checkpatch, builds patch by patch, adds no warning."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from hotplug_common.arch import PPC64LE, X86_64, Arch
-from hotplug_common.kernel import series
+from hotplug_common.kernel import lines, series
 from hotplug_common.paths import Paths
-from tests.kernel import layout, patchfiles, workshop
-from tests.kernel.patchfiles import PATCHES, PatchFile
-from tests.kernel.workshop import Workshop
+from hotplug_common.ui import Progress
+from kernel_qualify.patches import checks, patchfiles, survey
+from kernel_qualify.patches.patchfiles import PatchFile
+from kernel_qualify.patches.survey import APPLIES, MAINTAINED, Selection, checked, compiled, placed
+from kernel_qualify.patches.workshop import Outcome, Workshop
+from tests import ROOT
 
-# The first test of a base fetches and unpacks its source.
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(1200)]
+# The first test fetches and unpacks the sources, and compiles all patches.
+pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
+PATCHES = ROOT / "kernel-patches"
 BUILD_TIMEOUT_S = 3000
 BOOTED = "6.12"
-"""The base that the lab's own tests boot. Others are linked and booted by tests/validation, with --base."""
-OUTSIDE_THE_LAB = "drivers/hwmon/coretemp.c"
-"""A file that no lab kernel has."""
-TELLS_ITS_LAYOUT = "Count-at-the-rate-of-CLOCK_MONOTONIC.patch"
-"""The patch whose message says where struct clock_event_device has what programs an event."""
+"""The line that the lab's own tests boot. kernel-qualify links and boots others, with --line."""
+LINES = lines.names(PATCHES)
+ALL = patchfiles.all_patches(PATCHES)
+EXPERIMENTAL = patchfiles.experimental_patches(PATCHES)
+WARNED = ("kernel/cpu.c", "drivers/hwmon/coretemp.c")
+"""Files to be warned of: one that every kernel has, and one that no lab kernel has."""
+BROKEN = ("kernel/padata.c", "drivers/hwmon/via-cputemp.c")
+"""Files that are not to compile, of the same kinds."""
+UNLISTED = "kernel/unlisted.c"
 
-ALL = patchfiles.all_patches()
-per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.base}-{p.number}" for p in ALL])
-per_base = pytest.mark.parametrize("base", patchfiles.bases())
+per_patch = pytest.mark.parametrize("patch", ALL, ids=[f"{p.line}-{p.number}" for p in ALL])
+per_line = pytest.mark.parametrize("line", LINES)
+per_experiment = pytest.mark.parametrize("experiment", series.experiments(PATCHES))
 
-
-class Shops:
-    """One workshop a base, opened when a test first asks for it."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self._open: dict[str, Workshop] = {}
-
-    def __getitem__(self, base: str) -> Workshop:
-        if base not in self._open:
-            self._open[base] = self._stack.enter_context(workshop.opened(base, Paths.from_environment()))
-        return self._open[base]
+Shops = dict[str, Workshop]
+Found = dict[str, dict[str, list[str]]]
 
 
 @pytest.fixture(scope="module")
 def shops() -> Iterator[Shops]:
-    with ExitStack() as stack:
-        yield Shops(stack)
+    checks.require_tools()
+    with survey.opened(LINES, Paths.from_environment(), Progress()) as shops:
+        yield shops
 
 
-@per_base
-def test_series_applies(base: str, shops: Shops) -> None:
-    shop = shops[base]
-    with shop.at(len(shop.patches)):
-        subjects = shop.subjects()
-    assert [f"[PATCH] {subject}" for subject in subjects] == [
-        patch.subject for patch in ALL if patch.base == base
-    ]
+@pytest.fixture(scope="module")
+def found(shops: Shops) -> Found:
+    """What all checks of all lines found; the lines are checked at the same time, in one pass each."""
+    return survey.surveys(shops, Selection())
 
 
-@per_patch
-def test_checkpatch_has_nothing_to_say(patch: PatchFile, shops: Shops) -> None:
-    assert shops[patch.base].checkpatch(patch.path) == ""
+def problems(found: Found, line: str, title: str) -> list[str]:
+    """What a check found; one that a failure before it kept from running is a problem."""
+    return found[line].get(title, [f"not checked: {found[line][APPLIES]}"])
 
 
-@per_base
-def test_somebody_maintains_the_files_that_are_added(base: str, shops: Shops) -> None:
-    shop = shops[base]
-    created = [file for patch in ALL if patch.base == base for file in patch.created]
-    with shop.at(len(shop.patches)):
-        assert created
-        assert shop.unmaintained(created) == []
-        assert shop.unmaintained(["new/file.c"]) == ["new/file.c"]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "file", "named"),
-    [
-        ("arch/powerpc/", "arch/powerpc/include/asm/new.h", True),
-        ("arch/powerpc/", "arch/x86/new.c", False),
-        ("drivers/*/power*/", "drivers/new/powerful/file.c", True),
-        ("kernel/time/combined_counter*", "kernel/time/combined_counter_test.c", True),
-        ("kernel/time*", "kernel/time/new.c", False),
-        ("*/", "kernel/new.c", False),
-        ("*", "new.c", False),
-    ],
-)
-def test_what_a_pattern_of_maintainers_names(pattern: str, file: str, named: bool) -> None:
-    assert workshop.covers(pattern, file) is named
+@per_line
+def test_series_applies(line: str, found: Found) -> None:
+    assert problems(found, line, APPLIES) == []
 
 
 @per_patch
-def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile, shops: Shops) -> None:
-    """Bisection may stop at any patch. W=1 and sparse may say what they said of the stock file, no more."""
-    assert shutil.which("sparse"), "sparse is not installed; run tools/setup/setup.sh"
-    shop = shops[patch.base]
-    before = shop.stock()
-    with shop.at([one.name for one in shop.patches].index(patch.name) + 1):
-        after = shop.compile(patch.touched)
-    assert not after - before
+def test_checkpatch_has_nothing_to_say(patch: PatchFile, found: Found) -> None:
+    assert problems(found, patch.line, checked(patch)) == []
 
 
-@per_base
+@per_line
+def test_somebody_maintains_the_files_that_are_added(line: str, found: Found, shops: Shops) -> None:
+    assert problems(found, line, MAINTAINED) == []
+    assert [file for patch in ALL if patch.line == line for file in patch.created]
+    assert shops[line].unmaintained(["new/file.c"]) == ["new/file.c"]
+
+
+@per_patch
+def test_patch_builds_on_its_predecessors_without_a_new_warning(patch: PatchFile, found: Found) -> None:
+    """Bisection may stop at any patch. W=1 and sparse may report what they report of the stock file only."""
+    assert problems(found, patch.line, compiled(patch.name)) == []
+
+
+@per_line
 @pytest.mark.parametrize("arch", [PPC64LE, X86_64], ids=lambda arch: arch.name)
-def test_what_programs_an_event_is_where_its_patch_says(arch: Arch, base: str, shops: Shops) -> None:
+def test_what_programs_an_event_is_where_its_patch_says(arch: Arch, line: str, found: Found) -> None:
     """The table of members in its message, and that they share a cache line, held against pahole."""
-    shop = shops[base]
-    (patch,) = (patch for patch in ALL if patch.base == base and patch.name.endswith(TELLS_ITS_LAYOUT))
-    with shop.at(len(shop.patches)):
-        binary = shop.compiled(arch, "kernel/time/clockevents.o", "KCFLAGS=-g")
-    told = layout.told(patch.message)
-    assert len(told) >= 8, "the message has no such table any more"
-    found = layout.of("clock_event_device", binary)
-    assert layout.wrong(told, found, within=64) == []
+    assert problems(found, line, placed(arch.name)) == []
 
 
-@per_base
-@pytest.mark.parametrize("experiment", series.experiments(PATCHES))
+@per_line
+@per_experiment
 def test_experiment_applies_and_compiles_without_a_new_warning(
-    base: str, experiment: str, shops: Shops
+    line: str, experiment: str, found: Found
 ) -> None:
-    """On every base: its patches are the same on all of them."""
-    shop = shops[base].of(experiment)
-    patches = patchfiles.patches_of(f"{series.EXPERIMENTS}/{experiment}")
-    touched = sorted({file for patch in patches for file in patch.touched})
-    assert [shop.checkpatch(patch.path) for patch in patches] == [""] * len(patches)
-    before = shop.stock()
-    with shop.at(len(patches)):
-        assert [f"[PATCH] {subject}" for subject in shop.subjects()] == [patch.subject for patch in patches]
-        after = shop.compile(touched)
-    assert not after - before
+    """On every line: its patches are the same on all of them."""
+    patches = [patch for patch in EXPERIMENTAL if patch.line == experiment]
+    assert [problems(found, line, checked(patch)) for patch in patches] == [[]] * len(patches)
+    assert problems(found, line, compiled(experiment)) == []
 
 
-@per_base
-@pytest.mark.parametrize("file", ["kernel/cpu.c", OUTSIDE_THE_LAB])
-def test_a_new_warning_would_be_noticed(base: str, file: str, shops: Shops) -> None:
-    """Each tool gets something to find, so that the test above cannot pass for want of looking."""
-    shop = shops[base]
-    bait = {"gcc": "static int bait_gcc(void) { int bait; return 0; }", "sparse": "int bait_sparse;"}
-    with shop.at(0):
-        with (shop.tree / file).open("a") as source:
-            source.write("\n".join(bait.values()))
-        found = {finding.text for finding in shop.compile([file]) if "bait" in finding.text}
-    assert any("unused variable" in text for text in found)
-    assert any("Should it be static?" in text for text in found)
+@per_line
+@per_experiment
+def test_commits_of_an_experiment_have_the_subjects_of_its_patches(
+    line: str, experiment: str, shops: Shops
+) -> None:
+    patches = [patch for patch in EXPERIMENTAL if patch.line == experiment]
+    assert checks.applies(shops[line].of(experiment), patches) == []
 
 
-@per_base
-@pytest.mark.parametrize("file", ["kernel/cpu.c", OUTSIDE_THE_LAB])
-def test_a_file_that_does_not_compile_is_noticed(base: str, file: str, shops: Shops) -> None:
-    """Whichever configuration has the file: no other one is asked to do better."""
-    shop = shops[base]
-    with shop.at(0):
-        with (shop.tree / file).open("a") as source:
-            source.write("int bait(void) { return undeclared; }")
-        with pytest.raises(AssertionError, match=r"error: .undeclared. undeclared"):
-            shop.compile([file])
+@pytest.fixture(scope="module")
+def baited(shops: Shops) -> dict[str, Outcome]:
+    """What is reported of stock files that were given something to find, each kind in its own files.
+
+    Each tool gets something, so that the tests above cannot pass for want of looking.
+    """
+    outcomes = {}
+    for line, shop in shops.items():
+        with shop.at(0):
+            for file in WARNED:
+                with (shop.tree / file).open("a") as source:
+                    source.write("static int bait_gcc(void) { int bait; return 0; }\nint bait_sparse;\n")
+            for file in BROKEN:
+                with (shop.tree / file).open("a") as source:
+                    source.write("int bait(void) { return undeclared; }\n")
+            (shop.tree / UNLISTED).write_text("int fine;\n")
+            outcomes[line] = shop.compile([*WARNED, *BROKEN, UNLISTED])
+    return outcomes
 
 
-@per_base
-def test_a_file_that_nothing_compiles_is_noticed(base: str, shops: Shops) -> None:
-    shop = shops[base]
-    with shop.at(0):
-        (shop.tree / "kernel/unlisted.c").write_text("int fine;")
-        with pytest.raises(AssertionError, match=r"no configuration compiles .'kernel/unlisted\.o'"):
-            shop.compile(["kernel/unlisted.c"])
+@per_line
+@pytest.mark.parametrize("file", WARNED)
+def test_a_new_warning_would_be_noticed(line: str, file: str, baited: dict[str, Outcome]) -> None:
+    texts = {one.text for one in baited[line].findings if one.file == file and "bait" in one.text}
+    assert any("unused variable" in text for text in texts)
+    assert any("Should it be static?" in text for text in texts)
+
+
+@per_line
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_file_that_does_not_compile_is_noticed(line: str, file: str, baited: dict[str, Outcome]) -> None:
+    """Whichever architecture has the file: no other one is asked to do better."""
+    failed = [problem for problem in baited[line].problems if problem.startswith("compiling ")]
+    assert [file.replace(".c", ".o") in problem for problem in failed].count(True) == 1
+    errors = [problem for problem in baited[line].problems if f"{file}:" in problem]
+    assert any("undeclared" in error and "error: " in error for error in errors)
+
+
+@per_line
+def test_a_file_that_nothing_compiles_is_noticed(line: str, baited: dict[str, Outcome]) -> None:
+    assert "no configuration compiles ['kernel/unlisted.o']" in baited[line].problems
 
 
 @pytest.mark.timeout(BUILD_TIMEOUT_S)
@@ -177,6 +160,6 @@ def test_whole_series_builds() -> None:
     done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     artifact = json.loads(Path(done.stdout.strip()).read_text())
-    assert artifact["patches"] == [patch.name for patch in ALL if patch.base == BOOTED]
+    assert artifact["patches"] == [patch.name for patch in ALL if patch.line == BOOTED]
     assert artifact["release"].startswith(f"{BOOTED}.")
     assert Path(artifact["image"]).read_bytes()[:4] == b"\x7fELF"

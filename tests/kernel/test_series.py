@@ -5,12 +5,14 @@ import re
 import pytest
 
 from hotplug_common.kernel import lines, series
-from tests.kernel import patchfiles
-from tests.kernel.patchfiles import PATCHES, SUBJECT, PatchFile
+from kernel_qualify.patches import patchfiles
+from kernel_qualify.patches.patchfiles import SUBJECT, PatchFile
+from tests import ROOT
 
-ALL = patchfiles.all_patches()
-EXPERIMENTAL = patchfiles.experimental_patches()
-FOLDERS = patchfiles.folders()
+PATCHES = ROOT / "kernel-patches"
+ALL = patchfiles.all_patches(PATCHES)
+EXPERIMENTAL = patchfiles.experimental_patches(PATCHES)
+FOLDERS = patchfiles.folders(PATCHES)
 EXPERIMENTS = PATCHES / series.EXPERIMENTS
 LINK = re.compile(r"^Link: https?://\S+$", re.MULTILINE)
 FIGURE = re.compile(r"\b\d[\d.,]* ?(ms|us|ns|s|ppm|ticks|%|grace periods|IPIs|warnings)\b")
@@ -21,10 +23,10 @@ COVER_LETTER = "0000-cover-letter.patch"
 IMPERATIVE = ("Bring", "Embed", "Feed", "Focus", "Need", "Speed")
 
 per_patch = pytest.mark.parametrize(
-    "patch", [*ALL, *EXPERIMENTAL], ids=[f"{p.base}-{p.number}" for p in [*ALL, *EXPERIMENTAL]]
+    "patch", [*ALL, *EXPERIMENTAL], ids=[f"{p.line}-{p.number}" for p in [*ALL, *EXPERIMENTAL]]
 )
 per_experimental_patch = pytest.mark.parametrize(
-    "patch", EXPERIMENTAL, ids=[f"{p.base}-{p.number}" for p in EXPERIMENTAL]
+    "patch", EXPERIMENTAL, ids=[f"{p.line}-{p.number}" for p in EXPERIMENTAL]
 )
 
 
@@ -32,7 +34,7 @@ def test_there_are_patches() -> None:
     assert ALL
 
 
-@pytest.mark.parametrize("line", patchfiles.bases())
+@pytest.mark.parametrize("line", lines.names(PATCHES))
 def test_every_line_says_where_its_source_is_and_has_its_topics(line: str) -> None:
     read = lines.load(PATCHES, line)
     assert read.package == f"linux-source-{line}"
@@ -44,15 +46,15 @@ def test_every_line_says_where_its_source_is_and_has_its_topics(line: str) -> No
     }
 
 
-@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments()])
+@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments(PATCHES)])
 def test_series_and_folder_agree(folder: str) -> None:
     there = {path.name for path in (PATCHES / folder).glob("*.patch") if path.name != COVER_LETTER}
-    assert set(patchfiles.listed(folder)) == there
+    assert set(patchfiles.listed(PATCHES, folder)) == there
 
 
-@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments()])
+@pytest.mark.parametrize("folder", [*FOLDERS, *patchfiles.experiments(PATCHES)])
 def test_patches_are_numbered_as_they_apply(folder: str) -> None:
-    names = patchfiles.listed(folder)
+    names = patchfiles.listed(PATCHES, folder)
     assert [name[:5] for name in names] == [f"{number:04}-" for number in range(1, len(names) + 1)]
 
 
@@ -60,7 +62,7 @@ def test_patches_are_numbered_as_they_apply(folder: str) -> None:
 def test_cover_letter_lists_its_patches(folder: str) -> None:
     """So that it is not forgotten when a patch comes or goes."""
     letter = PatchFile(folder, PATCHES / folder / COVER_LETTER)
-    patches = patchfiles.patches_of(folder)
+    patches = patchfiles.patches_of(PATCHES, folder)
     assert letter.subject.startswith(f"[PATCH 0/{len(patches)}] ")
     subjects = [patch.subject.removeprefix("[PATCH] ") for patch in patches]
     text = letter.path.read_text()

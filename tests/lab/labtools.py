@@ -1,120 +1,36 @@
 """lpar-lab as a user runs it, with guests and processes that cannot be mistaken for anybody else's."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from kernel_qualify import lab
+from kernel_qualify.lab import BIN
 from tests import ROOT
 
-BIN = Path(sys.executable).parent
 T = TypeVar("T")
 
 
-class Lab:
-    """A lab with its state below `folder`; caches are the user's, so that kernels are built once."""
+class Lab(lab.Lab):
+    """The lab of kernel-qualify, and what faults and hosts' tests do to its guests."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.guests = folder / "state/lpar-lab/guests"
-        self._mark = f"LPAR_LAB_TEST={uuid.uuid4()}"
-        self._environment = {
-            **os.environ,
-            **dict([self._mark.split("=")]),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "LPAR_LAB_PROJECT": str(self._project()),
-        }
-
-    def _project(self) -> Path:
-        """A checkout that differs from ours in one thing: lab.yml is its own."""
-        project = self.folder / "project"
-        (project / "inventory").mkdir(parents=True)
-        for part in ("ansible", "kernel-patches", "inventory/group_vars"):
-            (project / part).symlink_to(ROOT / part)
-        return project
+        super().__init__(folder, ROOT)
 
     @property
     def inventory(self) -> str:
-        return (self.folder / "project/inventory/lab.yml").read_text()
-
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """Start lpar-lab; its output can be read when it has ended."""
-        return subprocess.Popen(
-            [BIN / "lpar-lab", *arguments],
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(
-        self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600
-    ) -> subprocess.CompletedProcess[str]:
-        """Run lpar-lab to its end."""
-        done = subprocess.run(
-            [BIN / "lpar-lab", *arguments],
-            env=self._environment,
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            done.args,
-            done.returncode,
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-        )
+        return (self.project / "inventory/lab.yml").read_text()
 
     def must(self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600) -> str:
         """Run lpar-lab, which has to succeed; return its standard output."""
         done = self.run(*arguments, stdin=stdin, timeout=timeout)
         assert done.returncode == 0, f"{arguments}: exit code {done.returncode}\n{done.stderr[-4000:]}"
         return done.stdout
-
-    def play(
-        self, playbook: str, guest: str, variables: dict[str, Any], *options: str, timeout: float = 1800
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a playbook of ansible/playbooks against a running guest."""
-        with self.start_play(playbook, guest, variables, *options) as command:
-            try:
-                output, errors = command.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
-                command.kill()
-                raise
-        return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
-
-    def start_play(
-        self, playbook: str, guest: str, variables: dict[str, Any], *options: str
-    ) -> subprocess.Popen[str]:
-        """Start a playbook of ansible/playbooks against a running guest."""
-        project = self.folder / "project"
-        chosen = self.folder / f"vars-{uuid.uuid4()}.json"
-        chosen.write_text(json.dumps(variables))
-        return subprocess.Popen(
-            [
-                *(BIN / "ansible-playbook", project / "ansible/playbooks" / playbook),
-                *("-i", project / "inventory/lab.yml", "--limit", guest, "-e", f"@{chosen}"),
-                *options,
-            ],
-            env={
-                **self._environment,
-                "ANSIBLE_CONFIG": str(project / "ansible/ansible.cfg"),
-                "ANSIBLE_NOCOLOR": "1",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
 
     def molecule(
         self, command: str, scenario: str, timeout: float = 3600
@@ -124,7 +40,7 @@ class Lab:
             [BIN / "molecule", command, "--scenario-name", scenario],
             cwd=ROOT / "ansible",
             env={
-                **self._environment,
+                **self.environment,
                 "PATH": f"{BIN}:{os.environ['PATH']}",
                 "MOLECULE_EPHEMERAL_DIRECTORY": str(self.folder),
                 # A border breaks lines.
@@ -140,16 +56,12 @@ class Lab:
             check=False,
         )
 
-    def status(self) -> dict[str, dict[str, Any]]:
-        """What `status --json` says, by guest."""
-        return {row["name"]: row for row in json.loads(self.must("status", "--json"))}
-
     def processes(self) -> dict[int, list[str]]:
         """The processes that descend from this lab's commands, wherever they went: pid to arguments."""
         found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                if f"{self._mark}\0".encode() in (folder / "environ").read_bytes():
+                if f"{self.mark}\0".encode() in (folder / "environ").read_bytes():
                     found[int(folder.name)] = (folder / "cmdline").read_text().split("\0")[:-1]
             except OSError:
                 continue  # ended meanwhile, or another user's
@@ -212,7 +124,7 @@ def wait_for(look: Callable[[], T | None], seconds: float) -> T:
 @contextmanager
 def opened(folder: Path) -> Iterator[Lab]:
     """Give a lab; its guests are taken down afterwards, and nothing of it may be left."""
-    lab = Lab(folder)
-    yield lab
-    lab.must("down", "--all")
-    lab.assert_empty()
+    made = Lab(folder)
+    yield made
+    made.must("down", "--all")
+    made.assert_empty()

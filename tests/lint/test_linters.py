@@ -39,8 +39,6 @@ LINTERS = {
     "ruff": lambda: ["ruff", "check", "."],
     "ruff-format": lambda: ["ruff", "format", "--check", "."],
     "mypy": lambda: ["mypy"],
-    # The kernel's tests run for hours: what a type checker finds is not to be found at their end.
-    "mypy-kernel-tests": lambda: ["mypy", *tracked("tests/kernel/*.py", "tests/validation/*.py")],
     "yamllint": lambda: ["yamllint", "--strict", *tracked("*.yml", "*.yaml")],
     "codespell": lambda: ["codespell"],
     "shellcheck": lambda: ["shellcheck", "--severity=style", *shell_scripts()],

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 import statistics
-import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,18 +17,11 @@ import jinja2
 
 from docpages import blocks
 from hotplug_host.errors import ExitCode, ToolError
+from kernel_qualify import figures
+from kernel_qualify.judge import clockcosts, earlysleeps, gains, latencies
+from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
-# The judges and their tables are no package.
-sys.path.insert(0, str(ROOT / "tests/validation"))
-
-import clockcosts  # noqa: E402
-import earlysleeps  # noqa: E402
-import figures  # noqa: E402
-import gains  # noqa: E402
-import latencies  # noqa: E402
-from mdtable import heading, row  # noqa: E402
-
 DATA = ROOT / "docs/data"
 EVIDENCE = ROOT / "docs/evidence"
 TEMPLATES = Path(__file__).resolve().parent / "templates"

@@ -9,6 +9,7 @@ from pathlib import Path
 import clock_check.cli
 import clock_harness.cli
 import hotplug_timer.cli
+import kernel_qualify.cli
 import lpar_lab.cli
 from docpages.paths import REFERENCE
 from hotplug_timer.manual import markdown
@@ -18,6 +19,7 @@ PARSERS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
     "hotplug-timer": hotplug_timer.cli.build_parser,
     "clock-check": clock_check.cli.build_parser,
     "lpar-lab": lpar_lab.cli.parser,
+    "kernel-qualify": kernel_qualify.cli.build_parser,
     "clock-harness": clock_harness.cli.parser,
 }
 

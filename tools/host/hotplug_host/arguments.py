@@ -61,6 +61,11 @@ def seconds(text: str) -> float:
     return above_zero(text, "seconds")
 
 
+def minutes(text: str) -> float:
+    """Read a number of minutes above 0."""
+    return above_zero(text, "minutes")
+
+
 def pause(text: str) -> float:
     """Read a number of seconds, or 0 for none."""
     return 0.0 if is_zero(text) else seconds(text)

@@ -18,7 +18,7 @@ from hotplug_common.arch import Arch
 from hotplug_common.guest import console, grub, qemu, qmp, seed, ssh
 from hotplug_common.guest.console import Finding, Severity
 from hotplug_common.guest.qemu import Machine
-from hotplug_common.guest.rootfs import Disk
+from hotplug_common.guest.rootfs import Disk, make_overlay
 from hotplug_common.guest.seed import Member
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.paths import Paths
@@ -177,15 +177,6 @@ def _start(
         with signals.held_back():
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def make_overlay(disk: Disk, folder: Path) -> None:
-    """Give a guest's folder a disk over the base disk; ToolError (ENVIRONMENT) when that fails."""
-    result = process.run(
-        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.image, folder / qemu.OVERLAY]
-    )
-    if result.returncode != 0:
-        raise ToolError(f"qemu-img failed: {process.last_line(result.output)}", "check the free disk space")
 
 
 def _spawn(machine: Machine, kernel: Artifact, folder: Path) -> tuple[subprocess.Popen[bytes], State]:

@@ -16,7 +16,7 @@ from hotplug_common import debian, lock, process, scratch
 from hotplug_common import needs as preflight
 from hotplug_common.arch import PPC64LE, Arch
 from hotplug_common.debian import Suite
-from hotplug_common.guest import grub
+from hotplug_common.guest import grub, qemu
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, once_every
 from hotplug_host.errors import ExitCode, ToolError
@@ -210,6 +210,15 @@ def _enabled(handler: Path) -> bool:
         return handler.read_text().startswith("enabled")
     except OSError:
         return False
+
+
+def make_overlay(disk: Disk, folder: Path) -> None:
+    """Give a guest's folder a disk over the base disk; ToolError (ENVIRONMENT) when that fails."""
+    result = process.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk.image, folder / qemu.OVERLAY]
+    )
+    if result.returncode != 0:
+        raise ToolError(f"qemu-img failed: {process.last_line(result.output)}", "check the free disk space")
 
 
 def find(arch: Arch, paths: Paths) -> Disk | None:

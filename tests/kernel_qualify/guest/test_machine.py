@@ -1,0 +1,61 @@
+"""What the guest's scripts read from the kernel, on texts as the kernel writes them."""
+
+from pathlib import Path
+
+import pytest
+
+from hotplug_host.sysfs import Sysfs
+from kernel_qualify.guest import machine
+
+VERSION_16 = """\
+version 16
+timestamp 4294939999
+cpu0 0 0 0 0 0 0 1 2 3
+domain0 00ff 12 0 0 0
+domain1 ffff 15 0 0 0
+cpu8 0 0 0 0 0 0 1 2 3
+domain0 ff00 12 34 0 0
+cpu9 0 0 0 0 0 0 1 2 3
+"""
+VERSION_17 = VERSION_16.replace("version 16", "version 17").replace("domain0 ", "domain0 SMT ")
+VERSION_17 = VERSION_17.replace("domain1 ", "domain1 PKG ")
+
+
+@pytest.mark.parametrize("text", [VERSION_16, VERSION_17])
+def test_domains_of_either_version(text: str) -> None:
+    low, high, every = list(range(8)), list(range(8, 16)), list(range(16))
+    assert machine.spans_in(text) == {"0": [low, every], "8": [high], "9": []}
+
+
+def test_masks() -> None:
+    assert machine.mask("00000001,00000003") == [0, 1, 32]
+
+
+def test_secondaries_are_all_but_the_first_thread_of_each_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """x86-64 numbers siblings apart; the order is that in which `off` takes them down."""
+    cpus = tmp_path / "sys/devices/system/cpu"
+    for cpu in range(4):
+        (cpus / f"cpu{cpu}/topology").mkdir(parents=True)
+        siblings = f"{cpu % 2},{cpu % 2 + 2}\n"
+        (cpus / f"cpu{cpu}/topology/thread_siblings_list").write_text(siblings)
+    for name in ("possible", "present", "online"):
+        (cpus / name).write_text("0-3\n")
+    monkeypatch.setattr(machine, "HOST", Sysfs(tmp_path))
+    assert machine.present() == machine.online() == [0, 1, 2, 3]
+    assert machine.cores() == [[0, 2], [1, 3]]
+    assert machine.secondaries() == [2, 3]
+
+
+def test_pieces_of_chunks_are_added_up() -> None:
+    line = (
+        "  kworker/0:1-12  [000] ..... 100.1: cpuhp_bulk_chunk: down cpus: 0001-0015 asked: 14 done: 14"
+        " fallback: no ret: 0"
+        " ns: lock 1000 callbacks 2000 domains 3000 deactivate 4000 takedown 5000 dead 6000\n"
+    )
+    text = f"# tracer: nop\n{line}{line.replace('takedown 5000', 'takedown 7000')}"
+    names = ("lock", "callbacks", "domains", "deactivate", "takedown", "dead")
+    each = zip(names, (2e-6, 4e-6, 6e-6, 8e-6, 12e-6, 12e-6), strict=True)
+    assert machine.pieces_in(text) == pytest.approx(dict(each))
+    assert machine.pieces_in("# tracer: nop\n") == {}

@@ -1,0 +1,107 @@
+"""What a guest writes: lines and records as they come, silence, and which files it gets."""
+
+import socket
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hotplug_common.arch import PPC64LE
+from hotplug_host.errors import ExitCode, ToolError
+from kernel_qualify import bare, lab, proving, rttests
+from kernel_qualify.commands import rcutorture, stress
+from kernel_qualify.commands.matrix import uncovered
+from kernel_qualify.judge import logs
+from kernel_qualify.proving import SilenceError
+
+
+def python(code: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_lines_of_both_pipes_come() -> None:
+    with python("import sys; print('one'); print('two', file=sys.stderr)") as command:
+        assert sorted(proving.lines_of(command, 30)) == ["one", "two"]
+
+
+def test_a_command_that_is_silent_is_ended() -> None:
+    with python("import time; print('one', flush=True); time.sleep(60)") as command:
+        lines = proving.lines_of(command, 1)
+        assert next(lines) == "one"
+        with pytest.raises(SilenceError, match="wrote nothing for 1 s") as caught:
+            next(lines)
+        assert caught.value.code == ExitCode.TIMEOUT
+        assert command.wait() != 0
+
+
+LINES = ["hello", '{"kind": "sleep", "us": 1}', "asleep", '{"kind": "end"}', "bye"]
+
+
+def test_records_are_told_from_progress() -> None:
+    assert proving.read_records(LINES) == [{"kind": "sleep", "us": 1}, {"kind": "end"}]
+    rest = iter(LINES)
+    assert list(proving.until_record(rest)) == LINES[:2]
+    assert list(proving.until_record(rest)) == LINES[2:4]
+
+
+def test_kernels_take_turns_every_other_time_backwards() -> None:
+    said: list[str] = []
+    assert list(proving.in_turns(("stock", "patched"), 3, said.append)) == [
+        *("stock", "patched", "patched", "stock", "stock", "patched"),
+    ]
+    assert said[0] == "boot 1 of 3: stock"
+
+
+def test_a_bare_guest_runs_the_script_and_tells_how_it_ended() -> None:
+    line = bare.command_line(PPC64LE, ("speed", "--modes", "plain legacy"), "loglevel=1")
+    assert " loglevel=1 init=/bin/sh -- -c " in line
+    assert f"python3 /run/{bare.ARCHIVE} speed --modes 'plain legacy'; echo {bare.ENDED}$?; exec" in line
+    assert bare.memory(512) % 256 == 0
+    assert bare.memory(512) >= 1024 + 512 * bare.PER_CPU_MB
+    assert bare.memory(2, 512) > bare.memory(2)
+
+
+def test_the_labs_own_fault_is_passed_on() -> None:
+    error = lab.failed("up", 6, "[ 1.0 s] waiting\nlpar-lab: error: guest 'x' panicked\n")
+    assert (error.code, error.message) == (ExitCode.GUEST, "lpar-lab up: guest 'x' panicked")
+    assert lab.failed("up", -9, "").code == ExitCode.INTERNAL
+
+
+def test_echo_is_what_was_sent() -> None:
+    with stress.echo_server() as address:
+        host, _, port = address.rpartition(":")
+        assert host == stress.HOST_SEEN_BY_GUEST
+        with socket.create_connection(("127.0.0.1", int(port)), timeout=10) as link:
+            link.sendall(b"hello")
+            assert link.recv(16) == b"hello"
+
+
+def test_rcutortures_own_warning_is_found_by_its_line() -> None:
+    allowed = rcutorture.expediting(f"one\ntwo\n\t{rcutorture.EXPEDITING};\n")
+    assert allowed == logs.expedited_by_others(3)
+    assert "onoff_interval" in rcutorture.parameters(3, own_hotplug=True)
+    assert "test_boost=0" in rcutorture.parameters(3, own_hotplug=False)
+    assert "shutdown_secs=330" in rcutorture.parameters(3, own_hotplug=False)
+
+
+def test_rt_tests_are_unpacked_and_a_missing_one_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    names = [f"usr/{name}" for name in (*rttests.PROGRAMS, *rttests.LIBRARIES)]
+    with tarfile.open(tmp_path / "root.tar", "w") as tar:
+        for name in names:
+            tar.add(tmp_path / "file", name)
+    assert rttests.unpacked(tmp_path / "root.tar") == {Path(name).name: b"content" for name in names}
+    with tarfile.open(tmp_path / "less.tar", "w") as tar:
+        tar.add(tmp_path / "file", names[0])
+    with pytest.raises(ToolError, match="hold no cyclictest, libcpupower"):
+        rttests.unpacked(tmp_path / "less.tar")
+
+
+def test_a_file_that_no_configuration_compiled_is_told() -> None:
+    units = {"kernel/cpu.c": ["kernel/cpu.c"], "kernel/sched/ext.c": ["kernel/sched/build_policy.c"]}
+    assert uncovered(units, {"kernel/cpu.o", "kernel/sched/build_policy.o"}) == []
+    assert uncovered(units, {"kernel/cpu.o"}) == ["no configuration compiles kernel/sched/ext.c"]

@@ -1,0 +1,56 @@
+"""`kernel-qualify keep`: take a run into docs/data."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hotplug_common.ui import out
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.subcommands import add_subcommand
+from kernel_qualify import figures, options
+
+if TYPE_CHECKING:
+    from hotplug_host.subcommands import Commands
+
+NAME = "keep"
+
+
+def add(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_subcommand(
+        commands,
+        NAME,
+        summary="take a run into docs/data, for the evidence",
+        description="""Take a run into docs/data, in place of an earlier run of the same guest, and write the
+timings of all kept runs beside them. 'make docs' makes docs/evidence from them.""",
+        examples="""examples:
+  kernel-qualify keep results/qualify/speed/speed.json --line 7.2
+  kernel-qualify keep results/qualify/clock-costs/4/clocks.json""",
+    )
+    parser.add_argument(
+        "run",
+        nargs="?",
+        type=Path,
+        metavar="RUN",
+        help="speed.json, clocks.json, early.json or latencies.json of a run; without it, only the timings"
+        " are written",
+    )
+    options.add_line(parser)
+    parser.set_defaults(handler=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    try:
+        if arguments.run:
+            out(str(figures.keep(arguments.run, arguments.line)))
+        for path, text in figures.exports().items():
+            path.write_text(text, "utf-8")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ToolError(
+            f"{arguments.run} is no run of this program: {error}",
+            "name what speed, clock-costs, clock-early or latencies has written",
+            ExitCode.INPUT,
+        ) from error
+    return ExitCode.OK

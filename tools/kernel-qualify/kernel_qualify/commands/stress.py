@@ -1,0 +1,84 @@
+"""`kernel-qualify stress`: SMT switches by the hundred on a kernel that checks itself."""
+
+from __future__ import annotations
+
+import argparse
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hotplug_host.arguments import positive
+from hotplug_host.subcommands import add_subcommand
+from kernel_qualify import options
+from kernel_qualify.judge import verdicts
+from kernel_qualify.proof import Ground, Proof
+from kernel_qualify.proving import Order
+
+if TYPE_CHECKING:
+    from hotplug_host.subcommands import Commands
+
+NAME = "stress"
+LIMIT_S = 8 * 3600
+HOST_SEEN_BY_GUEST = "10.0.2.2"
+
+
+class Echo(socketserver.BaseRequestHandler):
+    """Sends back what it gets: network traffic of the guest's own making."""
+
+    def handle(self) -> None:
+        """Send back everything until the guest closes the connection."""
+        while data := self.request.recv(65536):
+            self.request.sendall(data)
+
+
+@contextmanager
+def echo_server() -> Iterator[str]:
+    """Serve on the loopback; give the server's address as a guest has it."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Echo) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"{HOST_SEEN_BY_GUEST}:{server.server_address[1]}"
+        server.shutdown()
+
+
+def add(commands: Commands) -> None:
+    """Add the subcommand."""
+    parser = add_subcommand(
+        commands,
+        NAME,
+        summary="switch SMT hundreds of times under load",
+        description="""Switch SMT while everything that cares about CPUs goes on, on a kernel that checks
+itself.
+Proven: each switch succeeds and leaves the CPUs it should; afterwards CPUs still go in chunks, and
+the domains are what they were; lockdep, RCU, the allocators and the scheduler have nothing to
+report.""",
+        examples="""examples:
+  kernel-qualify stress --switches 40
+  kernel-qualify stress --line 7.2 --fragment kasan""",
+    )
+    options.add_line(parser)
+    options.add_arch(parser)
+    options.add_shape(parser)
+    options.add_variant(parser)
+    options.add_fragments(parser)
+    parser.add_argument(
+        "--switches", type=positive, default=200, metavar="N", help="SMT switches, default: %(default)s"
+    )
+    options.add_keeping(parser)
+
+
+def proofs(arguments: argparse.Namespace) -> list[Proof]:
+    """Return the one proof that the options ask for."""
+    find = partial(_find, options.order(arguments), arguments.switches)
+    return [Proof(NAME, arguments.line, options.facts(arguments), find, LIMIT_S)]
+
+
+def _find(order: Order, switches: int, ground: Ground) -> list[str]:
+    guest = ground.guest(order)
+    guest.boot("debug", "validation")
+    with echo_server() as echo:
+        records = guest.script("stress", "--switches", str(switches), "--echo", echo)
+    return verdicts.stress_problems(records, switches) + guest.log_problems()

@@ -1,0 +1,96 @@
+"""The runs that docs/data keeps: reading them, and taking one more.
+
+Runs of speed go to docs/data/speed, with a CSV per kernel line and architecture that hotplug-timer predict
+reads. Runs of clock-costs go to docs/data/clocks, those of clock-early to docs/data/early, those of latencies
+to docs/data/latencies. `make docs` makes the pages of docs/evidence from them.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from kernel_qualify import keeping, timings
+from kernel_qualify.judge import clockcosts, earlysleeps, gains, latencies
+
+ROOT = Path(__file__).resolve().parents[3]
+DATA = ROOT / "docs/data"
+KEPT = DATA / "speed"
+CLOCKS = DATA / "clocks"
+EARLY = DATA / "early"
+LATENCIES = DATA / "latencies"
+
+
+def speed_runs() -> dict[Path, gains.Run]:
+    """Return the kept runs of speed, by their files."""
+    return {path: gains.load(path) for path in sorted(KEPT.glob("*.json"))}
+
+
+def clock_runs() -> dict[Path, clockcosts.Run]:
+    """Return the kept runs of clock-costs, by their files."""
+    return {path: clockcosts.load(path) for path in sorted(CLOCKS.glob("*.json"))}
+
+
+def early_runs() -> dict[Path, earlysleeps.Run]:
+    """Return the kept runs of clock-early, by their files."""
+    return {path: earlysleeps.load(path) for path in sorted(EARLY.glob("*.json"))}
+
+
+def latency_runs() -> dict[Path, latencies.Run]:
+    """Return the kept runs of latencies, by their files."""
+    return {path: latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))}
+
+
+def base_of(path: Path) -> str:
+    """Return the base that a kept run is of: the first word of its name."""
+    return path.name.partition("-")[0]
+
+
+def place(run: gains.Run) -> str:
+    """Return what file names say of how the guests were run: runs of different ways are not compared."""
+    return "".join(f"-{word.replace(' ', '-')}" for word in run.place)
+
+
+def keep(run: Path, base: str) -> Path:
+    """Take a run into the kept ones, in place of what they have of the same."""
+    facts = json.loads(run.read_text("utf-8"))
+    if "sleeps" in facts:
+        return keep_early(run)
+    if "latencies" in facts:
+        return keep_latencies(run)
+    return keep_clocks(run) if "costs" in facts else keep_speed(run, base)
+
+
+def keep_clocks(run: Path) -> Path:
+    """Take over a clocks.json."""
+    loaded = clockcosts.load(run)
+    return keeping.save(loaded, CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json")
+
+
+def keep_early(run: Path) -> Path:
+    """Take over an early.json."""
+    loaded = earlysleeps.load(run)
+    return keeping.save(loaded, EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json")
+
+
+def keep_latencies(run: Path) -> Path:
+    """Take over a latencies.json."""
+    loaded = latencies.load(run)
+    return keeping.save(loaded, LATENCIES / f"{loaded.base}-{loaded.arch}-{loaded.cpus}.json")
+
+
+def keep_speed(run: Path, base: str) -> Path:
+    """Take over a speed.json."""
+    loaded = gains.load(run)
+    target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
+    if target.exists():
+        loaded = gains.with_earlier(loaded, gains.load(target))
+    return keeping.save(loaded, target)
+
+
+def exports() -> dict[Path, str]:
+    """Return the timings of all kept runs, by the file they belong in."""
+    runs: dict[Path, list[gains.Run]] = {}
+    for path, run in speed_runs().items():
+        runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
+    return {path: timings.table(kept) for path, kept in runs.items()}

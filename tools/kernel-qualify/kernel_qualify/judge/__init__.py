@@ -1,0 +1,1 @@
+"""Verdicts on what guests and compilers reported: pure functions that return a list of problems."""

@@ -1,0 +1,304 @@
+"""What the series gains: medians, ratios, counts and growth, from the records of guests."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernel_qualify.judge import verdicts
+from kernel_qualify.judge.verdicts import Record
+
+GRACE_PERIODS = "synchronize_rcu"
+RENDEZVOUS = "stop_machine_cpuslocked"
+REBUILDS = ("partition_sched_domains_locked", "partition_sched_domains")
+"""Where there are both, the second calls the first; 7.2 has the first inlined into the second."""
+REWRITES = "update_cpus_node"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One direction of one mode on one kernel."""
+
+    kernel: str
+    """stock or patched"""
+    mode: str
+    """plain: smt/control; expedited: the same with rcu_expedited; crash: the same with a crash kernel
+    loaded; legacy: cpuN/online, one by one"""
+    to: str
+    """off or on"""
+    seconds: tuple[float, ...]
+    grace_periods: int
+    rendezvous: int
+    rebuilds: int
+    reader_wait: float | None
+    """the longest wait for the hotplug lock, in seconds, during one more switch"""
+    rewrites: int = 0
+    """of the CPUs in the crash kernel's device tree"""
+    pieces: tuple[dict[str, float], ...] = ()
+    """what the pieces of the chunks took (seconds), by switch; empty where the kernel does not tell"""
+
+    @property
+    def median(self) -> float:
+        """Seconds."""
+        return statistics.median(self.seconds)
+
+    def piece(self, name: str) -> float:
+        """Seconds of that piece, the median of all switches."""
+        return statistics.median(switch.get(name, 0.0) for switch in self.pieces)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Stock and patched in guests of the same shape, one after the other on the same host."""
+
+    arch: str
+    cores: int
+    threads: int
+    chunks: int
+    releases: dict[str, str]
+    figures: tuple[Figure, ...]
+    bare: bool = False
+    """whether the guests ran nothing beside the measurement"""
+    one_thread: bool = False
+    """whether all CPUs of a guest took turns on one thread of the emulator"""
+
+    @property
+    def guest(self) -> str:
+        """The guests in words."""
+        return ", ".join([self.arch, f"{self.cores} x {self.threads}", *self.place])
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """How the guests were run, in words: only runs of the same can be compared."""
+        return (*(("bare",) if self.bare else ()), *(("one thread",) if self.one_thread else ()))
+
+    @property
+    def cpus(self) -> int:
+        """All CPUs of the guest."""
+        return self.cores * self.threads
+
+    def of(self, kernel: str, mode: str, to: str) -> Figure | None:
+        """One figure, if it was measured."""
+        for figure in self.figures:
+            if (figure.kernel, figure.mode, figure.to) == (kernel, mode, to):
+                return figure
+        return None
+
+    def gain(self, to: str, over: str) -> float | None:
+        """How many times faster than stock (plain, or expedited) the patched kernel is."""
+        stock, patched = self.of("stock", over, to), self.of("patched", "plain", to)
+        return stock.median / patched.median if stock and patched else None
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked of a guest of that many CPUs; None where the figure is only reported."""
+
+    off: float | None
+    off_expedited: float | None
+    on: float | None
+
+
+TARGETS = {
+    ("ppc64le", 16): Target(12, 5, 12),
+    ("ppc64le", 64): Target(25, 25, 10),
+    ("ppc64le", 128): Target(None, 30, None),
+    ("x86_64", 16): Target(3, None, None),
+    ("x86_64", 64): Target(3, None, None),
+}
+
+
+def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
+    """Return the figures among a guest's records."""
+    return [
+        Figure(
+            kernel=kernel,
+            mode=record["mode"],
+            to=record["to"],
+            seconds=tuple(record["seconds"]),
+            grace_periods=record["counts"][GRACE_PERIODS],
+            rendezvous=record["counts"][RENDEZVOUS],
+            rebuilds=max(record["counts"].get(name, 0) for name in REBUILDS),
+            reader_wait=record.get("reader_wait"),
+            rewrites=record["counts"][REWRITES],
+            pieces=tuple(filter(None, record.get("pieces", ()))),
+        )
+        for record in verdicts.of_kind(records, "speed")
+    ]
+
+
+def chunks(facts: Record) -> int:
+    """How many chunks a switch of that guest takes; one for each CPU on a kernel without chunks."""
+    victims = len(facts["victims"])
+    return math.ceil(victims / int(facts["chunk"])) if facts["chunk"] else victims
+
+
+def problems(run: Run) -> list[str]:
+    """Where a run misses its target, and where a cost is not paid by the chunk."""
+    found = []
+    patched = run.of("patched", "plain", "off")
+    if patched is None:
+        return ["nothing was measured on the patched kernel"]
+    if patched.grace_periods > 2 + run.chunks:
+        found.append(f"{patched.grace_periods} grace periods for {run.chunks} chunk(s)")
+    for name, count in (("rendezvous", patched.rendezvous), ("rebuilds", patched.rebuilds)):
+        if count > run.chunks:
+            found.append(f"{count} {name} for {run.chunks} chunk(s)")
+    target = TARGETS.get((run.arch, run.cpus))
+    if target:
+        for name, asked, gain in (
+            ("off against stock", target.off, run.gain("off", "plain")),
+            ("off against expedited", target.off_expedited, run.gain("off", "expedited")),
+            ("on against stock", target.on, run.gain("on", "plain")),
+        ):
+            if asked and gain and gain < asked:
+                found.append(f"{name}: {gain:.1f} times, not {asked:g}")
+    return found
+
+
+def exponent(points: Sequence[tuple[int, float]]) -> float:
+    """Return the slope of log(seconds) over log(CPUs), least squares. Needs two different numbers of CPUs."""
+    line = statistics.linear_regression([math.log(n) for n, _ in points], [math.log(s) for _, s in points])
+    return line.slope
+
+
+def load(path: Path) -> Run:
+    """Read a run that was kept."""
+    data = json.loads(path.read_text())
+    kept = [
+        Figure(**{**figure, "seconds": tuple(figure["seconds"]), "pieces": tuple(figure.get("pieces", ()))})
+        for figure in data.pop("figures")
+    ]
+    return Run(**data, figures=tuple(kept))
+
+
+WAYS = {
+    "plain": "`smt/control`",
+    "expedited": "the same, `rcu_expedited`",
+    "crash": "the same, crash kernel loaded",
+    "legacy": "`cpuN/online`",
+}
+
+
+def with_earlier(run: Run, earlier: Run) -> Run:
+    """Return a run with the figures that an earlier one of the same kernels and guest has in addition.
+
+    Of what both measured, the one with more iterations stays.
+    """
+    if run.guest != earlier.guest:
+        return run
+    figures = {(figure.kernel, figure.mode, figure.to): figure for figure in run.figures}
+    for figure in earlier.figures:
+        release = earlier.releases[figure.kernel]
+        same = run.releases.get(figure.kernel, release) == release
+        here = run.of(figure.kernel, figure.mode, figure.to)
+        if same and (here is None or len(here.seconds) < len(figure.seconds)):
+            figures[figure.kernel, figure.mode, figure.to] = figure
+    return replace(run, releases={**earlier.releases, **run.releases}, figures=tuple(figures.values()))
+
+
+def table(runs: Sequence[Run]) -> str:
+    """All figures as Markdown, smallest guest first, with the growth of off below."""
+    lines = [
+        "| guest | kernel | way | off: median s (min to max, n) | on: median s | off: grace periods,"
+        " rendezvous, rebuilds | on: the same | longest wait of a reader, off | off gains | on gains |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for run in sorted(runs, key=lambda run: (run.arch, run.place, run.cpus)):
+        for kernel in ("stock", "patched"):
+            for mode in WAYS:
+                off, on = run.of(kernel, mode, "off"), run.of(kernel, mode, "on")
+                if off and on:
+                    lines.append(_row(run, off, on))
+    kernels = sorted({release for run in runs for release in run.releases.values()})
+    parts = [*lines, "", *_growth(runs), "", f"Kernels: {', '.join(kernels)}.", *_pieces(runs)]
+    return "\n".join(parts) + "\n"
+
+
+PIECES = {
+    "callbacks": "callbacks of online CPUs",
+    "domains": "cpusets and domains",
+    "deactivate": "inactive, grace period",
+    "takedown": "rendezvous until dead",
+    "dead": "callbacks of dead CPUs",
+    "lock": "waiting for the lock",
+}
+"""Of a chunk that goes down, by the tracepoint's names, in words."""
+
+
+def _pieces(runs: Sequence[Run]) -> list[str]:
+    """Where the time of off goes on the patched kernel, from smaller guests to larger ones."""
+    lines = []
+    for run in sorted(runs, key=lambda run: (run.arch, run.place, run.cpus)):
+        off = run.of("patched", "plain", "off")
+        if off and off.pieces:
+            cells = [run.guest, f"{off.median:.2f}", *(f"{off.piece(name):.3f}" for name in PIECES)]
+            lines.append(f"| {' | '.join(cells)} |")
+    if not lines:
+        return []
+    head = f"| guest | off: median s | {' | '.join(PIECES.values())} |"
+    intro = "Where the time of `off` goes on the patched kernel (seconds, all chunks together; medians):"
+    return ["", intro, "", head, f"|{'---|' * (len(PIECES) + 2)}", *lines]
+
+
+def _row(run: Run, off: Figure, on: Figure) -> str:
+    def gain(figure: Figure) -> str:
+        stock = run.of("stock", figure.mode, figure.to)
+        if figure.kernel == "stock" or not stock:
+            return ""
+        text = f"{stock.median / figure.median:.1f}x"
+        expedited = run.gain(figure.to, "expedited")
+        return f"{text}, {expedited:.1f}x over expedited" if figure.mode == "plain" and expedited else text
+
+    def counts(figure: Figure) -> str:
+        text = f"{figure.grace_periods}, {figure.rendezvous}, {figure.rebuilds}"
+        return f"{text}; {figure.rewrites} crash FDTs" if figure.mode == "crash" else text
+
+    cells = [
+        run.guest,
+        off.kernel,
+        WAYS[off.mode],
+        f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {len(off.seconds)})",
+        f"{on.median:.2f}",
+        counts(off),
+        counts(on),
+        "" if off.reader_wait is None else f"{off.reader_wait:.2f} s",
+        gain(off),
+        gain(on),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+COMPARED_CPUS = 128
+"""The largest guest in which stock was measured as well; growth up to there is given by itself."""
+
+
+def _growth(runs: Sequence[Run]) -> list[str]:
+    """How off grows, in sentences; guests that were run in different ways are not mixed."""
+    lines = []
+    ways = (("stock", "plain"), ("stock", "expedited"), ("patched", "plain"))
+    places = sorted({run.place for run in runs})
+    for place, (kernel, mode) in itertools.product(places, ways):
+        points = [
+            (run.cpus, figure.median)
+            for run in sorted(runs, key=lambda run: run.cpus)
+            if run.arch == "ppc64le" and run.place == place and (figure := run.of(kernel, mode, "off"))
+        ]
+        small = [point for point in points if point[0] <= COMPARED_CPUS]
+        powers = [
+            f"({', '.join(str(cpus) for cpus, _ in some)}) to the power of {exponent(some):.1f}"
+            for some in ([small] if small == points else [small, points])
+            if len({cpus for cpus, _ in some}) > 1
+        ]
+        if powers:
+            way = f"{kernel}{', expedited' if mode == 'expedited' else ''}"
+            lines.append(
+                f"- Off on {', '.join(('ppc64le guests', *place))}, {way}: grows with the number of CPUs"
+                f" {', and '.join(powers)}."
+            )
+    return lines

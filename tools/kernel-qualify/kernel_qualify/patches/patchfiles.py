@@ -1,0 +1,109 @@
+"""The patches of every line, and the experiments, read as git reads them."""
+
+import re
+from dataclasses import dataclass
+from email import message_from_bytes
+from email.policy import default
+from pathlib import Path
+
+from hotplug_common.kernel import lines, series
+
+SUBJECT = re.compile(r"\[PATCH\] (?P<prefix>[\w/., :-]+): (?P<summary>.+)")
+
+
+@dataclass(frozen=True)
+class PatchFile:
+    """One patch: the mail around it, and what its diff touches. `folder` is relative to kernel-patches."""
+
+    folder: str
+    path: Path
+
+    @property
+    def topic(self) -> str:
+        """Its topic; of an experiment, the folder of all experiments."""
+        return self.folder.partition("/")[0]
+
+    @property
+    def line(self) -> str:
+        """The kernel line; of an experiment, its name."""
+        return self.folder.partition("/")[2]
+
+    @property
+    def name(self) -> str:
+        """As a loaded series calls it: with its topic."""
+        return f"{self.topic}/{self.path.name}"
+
+    @property
+    def number(self) -> str:
+        """What is unique of its name within a line: clocks-0001."""
+        return f"{self.topic}-{self.path.name[:4]}"
+
+    @property
+    def subject(self) -> str:
+        """The subject, on one line."""
+        mail = message_from_bytes(self.path.read_bytes(), policy=default)
+        return " ".join(str(mail["Subject"]).split())
+
+    @property
+    def message(self) -> str:
+        """The commit message below the subject."""
+        return self.path.read_text().split("\n\n", 1)[1].split("\n---\n", 1)[0]
+
+    @property
+    def added(self) -> list[str]:
+        """The lines that the diff adds."""
+        return re.findall(r"^\+(?!\+\+ )(.*)$", self.path.read_text(), re.MULTILINE)
+
+    @property
+    def touched(self) -> list[str]:
+        """The files that exist with the patch applied and differ because of it."""
+        return touched_by(self.path.read_text())
+
+    @property
+    def created(self) -> list[str]:
+        """The files that do not exist without it."""
+        return re.findall(r"^--- /dev/null\n\+\+\+ b/(\S+)$", self.path.read_text(), re.MULTILINE)
+
+
+def touched_by(patch: str) -> list[str]:
+    """Return the files that exist with a patch applied and differ because of it."""
+    return re.findall(r"^\+\+\+ b/(\S+)$", patch, re.MULTILINE)
+
+
+def line_patches(patches: Path, line: str) -> list[PatchFile]:
+    """Return every listed patch of a line, in the order they apply; `patches` is kernel-patches."""
+    return [
+        patch
+        for topic in lines.load(patches, line).topics
+        for patch in patches_of(patches, f"{topic}/{line}")
+    ]
+
+
+def all_patches(patches: Path) -> list[PatchFile]:
+    """Return every listed patch of every line, in the order they apply."""
+    return [patch for line in lines.names(patches) for patch in line_patches(patches, line)]
+
+
+def experimental_patches(patches: Path) -> list[PatchFile]:
+    """Return every listed patch of every experiment, in series order."""
+    return [patch for folder in experiments(patches) for patch in patches_of(patches, folder)]
+
+
+def folders(patches: Path) -> list[str]:
+    """Return the folder of every topic of every line, relative to kernel-patches."""
+    return [f"{topic}/{line}" for line in lines.names(patches) for topic in lines.load(patches, line).topics]
+
+
+def experiments(patches: Path) -> list[str]:
+    """Return the folder of every experiment, relative to kernel-patches."""
+    return [f"{series.EXPERIMENTS}/{name}" for name in series.experiments(patches)]
+
+
+def listed(patches: Path, folder: str) -> list[str]:
+    """Return the names in a folder's series file, in order."""
+    return series.parse((patches / folder / series.LISTING).read_text(), f"{folder}/{series.LISTING}")
+
+
+def patches_of(patches: Path, folder: str) -> list[PatchFile]:
+    """Return every listed patch of a folder, in series order."""
+    return [PatchFile(folder, patches / folder / name) for name in listed(patches, folder)]

@@ -1,0 +1,332 @@
+"""Guests to prove something in: boot one, run a script in it with progress, keep everything it wrote."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from hotplug_common import bundle
+from hotplug_common.guest import console
+from hotplug_common.kernel import artifact, series
+from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.ui import Say
+from hotplug_host.errors import ExitCode, ToolError
+from kernel_qualify import bare
+from kernel_qualify.guest.clocks import CLOCK_CHECK
+from kernel_qualify.guest.early import ASLEEP
+from kernel_qualify.judge import logs
+from kernel_qualify.lab import Lab, failed
+
+ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
+PACKAGE = Path(__file__).parent
+TRIES = 4
+"""How often a bare guest is started whose emulator aborts at boot."""
+BOOT_S = 5400.0
+"""Kernel and base disk may have to be built first."""
+LOUD = "loglevel=8 log_buf_len=8M"
+"""The console is the record that survives a crash, so it gets everything the kernel logs."""
+KASAN = "kasan"
+"""The fragment that takes more memory, and the radix MMU on ppc64le."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which guest: its kernel and its shape. `kernel` is the artifact.json of a kernel that is built."""
+
+    arch: str
+    line: str
+    cores: int
+    threads: int
+    fragments: tuple[str, ...] = ()
+    variant: str = series.PATCHED
+    kernel: Path | None = None
+
+    @property
+    def lineage(self) -> list[str]:
+        """lpar-lab's words for the kernel line and the architecture."""
+        return ["--base", self.line, "--arch", self.arch]
+
+    def built(self, more: Sequence[str] = ()) -> list[str]:
+        """Return lpar-lab's words for variant and fragments, with `more` fragments first."""
+        words = ["--variant", self.variant]
+        return words + [word for name in (*more, *self.fragments) for word in ("--config", name)]
+
+    def up(self, more: Sequence[str] = ()) -> list[str]:
+        """Return the words for `lpar-lab up` that choose the kernel and the machine."""
+        words = [*self.lineage, "--cores", str(self.cores), "--threads", str(self.threads)]
+        return [*words, *(["--kernel", str(self.kernel)] if self.kernel else self.built(more))]
+
+    @property
+    def kasan(self) -> bool:
+        """Whether KASAN was ordered, which takes memory, and on ppc64le the radix MMU."""
+        return KASAN in self.fragments
+
+
+class SilenceError(ToolError):
+    """A guest wrote nothing for too long."""
+
+
+def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+    """Yield what a command writes to both pipes, line by line.
+
+    Raises SilenceError, and ends the command, when it writes nothing for `silence` seconds.
+    """
+    lines: queue.Queue[str | None] = queue.Queue()
+
+    def pump(stream: IO[str]) -> None:
+        for line in stream:
+            lines.put(line.rstrip("\n"))
+        lines.put(None)
+
+    streams = [stream for stream in (command.stdout, command.stderr) if stream]
+    for stream in streams:
+        threading.Thread(target=pump, args=[stream], daemon=True).start()
+    ended = 0
+    while ended < len(streams):
+        try:
+            line = lines.get(timeout=silence)
+        except queue.Empty:
+            command.kill()
+            words = command.args if isinstance(command.args, Sequence) else [command.args]
+            name = Path(str(words[0])).name
+            raise SilenceError(f"{name} wrote nothing for {silence:g} s", code=ExitCode.TIMEOUT) from None
+        if line is None:
+            ended += 1
+        else:
+            yield line
+
+
+def is_record(line: str) -> bool:
+    """Whether a line of a script's is one."""
+    return line.startswith('{"kind": ')
+
+
+def read_records(lines: list[str]) -> list[dict[str, Any]]:
+    """Return the records among the lines of a script."""
+    return [json.loads(line) for line in lines if is_record(line)]
+
+
+def until_record(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the lines up to the next record, which is the last of them."""
+    for line in lines:
+        yield line
+        if is_record(line):
+            return
+
+
+def archive() -> bytes:
+    """Pack the guest's scripts, and of hotplug_host what they import, into one file that Python runs."""
+    files = bundle.host_files("kernel_qualify.guest.main", "timing")
+    sources = [PACKAGE / "__init__.py", *(PACKAGE / "guest").glob("*.py")]
+    scripts = {path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes() for path in sources}
+    return bundle.pack({**files, **scripts})
+
+
+class Proving:
+    """The guest of one proof, and the folder with what came out of it."""
+
+    def __init__(self, lab: Lab, order: Order, results: Path, say: Say) -> None:
+        self.lab = lab
+        self.order = order
+        self.results = results
+        self.say = say
+        self.name = "proving"
+
+    def boot(self, *fragments: str, append: str = "", memory: int = 0) -> None:
+        """Start the guest, with these configuration fragments beside those that were ordered.
+
+        `memory` is that many MiB more than such a guest has anyway. Raises ToolError with lpar-lab's code.
+        """
+        words = ["up", self.name, *self.order.up(fragments), "--timeout", "1200"]
+        cpus = self.order.cores * self.order.threads
+        if self.order.kasan or memory:
+            words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
+        if self.order.kasan:
+            append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
+        command = self.lab.start(*words, "--append", f"{LOUD} {append}".strip())
+        last = ""
+        for last in lines_of(command, BOOT_S):
+            self.say(f"  {last}")
+        code = command.wait()
+        if code:
+            raise failed("up", code, last)
+        self.send(archive(), ARCHIVE)
+
+    def send(self, content: bytes, path: str) -> None:
+        """Write a file in the guest."""
+        self.lab.must("ssh", self.name, "--", f"cat > {path}", stdin=content, timeout=300)
+
+    def image(self) -> bytes:
+        """Return the kernel that was ordered, as it is booted."""
+        return self.kernel().image.read_bytes()
+
+    def clock_check(self) -> dict[str, bytes]:
+        """Return clock-check for the guest, in one file, by its name there."""
+        target = self.results / CLOCK_CHECK
+        program = Path(sys.executable).with_name("clock-check")
+        words: list[str | Path] = [program, "bundle", self.order.arch, "-o", target]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise ToolError(f"clock-check bundle failed: {done.stderr.strip()}", code=ExitCode.ENVIRONMENT)
+        return {CLOCK_CHECK: target.read_bytes()}
+
+    def script(self, name: str, *options: str, silence: float = 300) -> list[dict[str, Any]]:
+        """Run a script in the guest; return its records.
+
+        Raises ToolError: GUEST when it fails, TIMEOUT when it falls silent. The results' folder has its log.
+        """
+        command = self.lab.start("ssh", self.name, "--", "python3", ARCHIVE, name, *options)
+        lines: list[str] = []
+        try:
+            for line in self._heard(name, command, silence):
+                lines.append(line)
+        except SilenceError as error:
+            self._show("console", self.console()[-40:])
+            raise SilenceError(f"{name}: {error.message}", self._hint(), error.code) from None
+        code = command.wait()
+        if code:
+            self._show("console", self.console()[-20:])
+            last = next((line for line in reversed(lines) if line.strip()), "no output")
+            raise ToolError(f"{name} ended with {code} in the guest: {last}", self._hint(), ExitCode.GUEST)
+        return read_records(lines)
+
+    def alone(
+        self,
+        name: str,
+        *options: str,
+        files: Mapping[str, bytes] | None = None,
+        append: str = "",
+        memory: int = 0,
+        silence: float = 300,
+        one_thread: bool = False,
+        icount: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Boot a guest that runs a script and nothing else; return its records.
+
+        For hundreds of CPUs: see bare.py, also for `one_thread` and `icount`. `files` are for the script;
+        `memory` as with boot(). Raises ToolError: GUEST when the script fails, TIMEOUT when it falls silent.
+        """
+        self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
+        every = {bare.ARCHIVE: archive(), **(files or {})}
+        lines: list[str] = []
+        for _ in range(TRIES):
+            with bare.machine(
+                self.lab.folder,
+                self.kernel(),
+                (self.order.cores, self.order.threads),
+                (name, *options),
+                files=every,
+                extra=f"{LOUD} {append}".strip(),
+                extra_mb=memory,
+                one_thread=one_thread,
+                icount=icount,
+            ) as guest:
+                lines = list(self._until_ended(guest, silence))
+                if read_records(lines) or not guest.aborted():
+                    break
+                self.say("  QEMU has aborted before the guest wrote anything; once more")
+        if not lines or lines[-1] != f"{bare.ENDED}0":
+            self._show("console", lines[-40:])
+            last = lines[-1] if lines else "the console is silent"
+            raise ToolError(f"{name} did not end well in the guest: {last}", self._hint(), ExitCode.GUEST)
+        return read_records(lines)
+
+    def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
+        """Yield what a bare guest's console gets, until its script ends; wake it where it asks for that."""
+        lines = self._heard("console", guest.output, silence)
+        for line in lines:
+            yield line
+            if line.startswith(bare.ENDED):
+                return
+            if line.startswith(ASLEEP):
+                with guest.keys_pressed():
+                    yield from until_record(lines)
+
+    def kernel(self) -> Artifact:
+        """Build the kernel that was ordered, or find it."""
+        if self.order.kernel:
+            return artifact.load(self.order.kernel)
+        words = [*self.order.lineage, *self.order.built(), "--print-artifact"]
+        return artifact.load(Path(self.lab.must("build-kernel", *words, timeout=BOOT_S).strip()))
+
+    def _heard(self, name: str, command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+        """Yield what a command writes, line by line; keep it in the results, and show it as progress."""
+        begin = time.monotonic()
+        with (self.results / f"{name}.log").open("a") as log:
+            for line in lines_of(command, silence):
+                log.write(line + "\n")
+                log.flush()
+                self.say(f"  {time.monotonic() - begin:6.0f} s  {line[:150]}")
+                yield line
+
+    def _show(self, what: str, lines: Sequence[str]) -> None:
+        for line in lines:
+            self.say(f"{what}| {line}")
+
+    def _hint(self) -> str:
+        return f"read the logs in {self.results}"
+
+    def console(self) -> list[str]:
+        """Return what the guest wrote to its console, so far."""
+        return console.last_lines(self.lab.guests / self.name / "console.log", 1 << 30)
+
+    def log(self) -> str:
+        """Keep the whole console in the results, and return it."""
+        text = "\n".join(self.console()) + "\n"
+        (self.results / "console.log").write_text(text)
+        return text
+
+    def log_problems(self) -> list[str]:
+        """Return what the kernel reported against itself since boot, on the console and in its buffer."""
+        kernel = self.lab.must("ssh", self.name, "--", "dmesg", timeout=300)
+        (self.results / "dmesg.log").write_text(kernel)
+        both = dict.fromkeys(logs.problems(self.log()) + logs.problems(kernel))
+        return [f"the kernel says: {problem}" for problem in both]
+
+    def past_problems(self, log: str, allowed: Sequence[logs.Allowed] = logs.ALLOWED) -> list[str]:
+        """Return the same of a guest that is gone: the console is what is left of it."""
+        return [f"the kernel says: {problem}" for problem in logs.problems(log, allowed)]
+
+    def until_gone(self, seconds: float) -> str:
+        """Wait until the guest has powered itself off; return its console.
+
+        Raises ToolError (TIMEOUT) when it has not within `seconds`.
+        """
+        deadline = time.monotonic() + seconds
+        while self.lab.status()[self.name]["state"] != "gone":
+            if time.monotonic() >= deadline:
+                raise ToolError(
+                    f"the guest did not power off within {seconds:g} s", self._hint(), ExitCode.TIMEOUT
+                )
+            time.sleep(1)
+        return self.log()
+
+    def close(self) -> None:
+        """Keep the console and take the guest down."""
+        if (self.lab.guests / self.name).exists():
+            self.log()
+            self.lab.must("down", self.name, timeout=120)
+
+
+def in_turns(kernels: Sequence[str], boots: int, say: Say) -> Iterator[str]:
+    """Yield the kernels once for each boot, every other time backwards: so drift meets all of them alike."""
+    for boot in range(boots):
+        for kernel in kernels if boot % 2 == 0 else reversed(kernels):
+            say(f"boot {boot + 1} of {boots}: {kernel}")
+            yield kernel
+
+
+def fresh(folder: Path) -> Path:
+    """Return an empty folder of that name; what was there is removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
