@@ -127,7 +127,8 @@ def test_any_bytes_anywhere(tmp_path: Path, at: int, gone: int, instead: bytes) 
 def test_any_text_for_label_host_and_error(tmp_path: Path, label: str, host: str, error: str) -> None:
     lines = records("r1", label, [2.0, 2.1], hostname=host, cmdline=host, kernel_release=host)
     lines += records("r2", "stock" + label, [1.0, 1.1], minute=1, hostname=host + "2")
-    lines[1] |= {"status": "failed", "error": error, "path": None}
+    lines[1] |= {"status": "failed", "error": error}
+    lines[1]["detail"]["path"] = None
     path = tmp_path / "out"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert outcome_of(path) == "fine"
@@ -137,7 +138,8 @@ def test_any_text_for_label_host_and_error(tmp_path: Path, label: str, host: str
 def test_hostile_text_is_text_in_a_report(tmp_path: Path, text: str) -> None:
     lines = records("r1", text, [2.0, 2.1], hostname=text, cmdline=text, kernel_release=text, cpu_model=text)
     lines[0]["rcu"] = {text: text}
-    lines[1] |= {"status": "failed", "error": text, "path": None}
+    lines[1] |= {"status": "failed", "error": text}
+    lines[1]["detail"]["path"] = None
     path = tmp_path / "out"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     data = read_files([path])

@@ -164,7 +164,8 @@ def no_way_back(blocks: dict[str, list[Record]]) -> None:
 def failed_way_back(blocks: dict[str, list[Record]]) -> None:
     for line in blocks["rcu_expedited"]:
         if line.get("operation") == ON:
-            line |= {"status": "failed", "error": "CPU 3 refused", "seconds": None, "counts": None}
+            line |= {"status": "failed", "error": "CPU 3 refused", "seconds": None}
+            line["detail"]["counts"] = None
 
 
 def smt_switches(blocks: dict[str, list[Record]]) -> None:

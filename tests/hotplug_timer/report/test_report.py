@@ -241,7 +241,8 @@ def test_stacks_of_traces_can_be_saved_under_the_traces_name(full: Element) -> N
 
 def test_host_kernels_and_commands_are_described(tmp_path: Path) -> None:
     lines = records("r1", "stock", [2.0], cmdline="ro quiet", cpu_model="POWER10", hostname="lpar7")
-    lines[0]["settings"] |= {"prepare": "systemctl start load", "warmup": 2}
+    lines[0]["settings"]["warmup"] = 2
+    lines[0]["detail"]["prepare"] = "systemctl start load"
     text = text_of(parse(page_of(read_files([write(tmp_path / "a", lines)]), tmp_path)))
     for part in ("lpar7", "POWER10", "ro quiet", "rcu_expedited=0", "systemctl start load", "0-15"):
         assert part in text
@@ -407,8 +408,9 @@ def hostile_page(folder: Path, text: str) -> str:
     for record in lines:
         if record["record"] == "run":
             record["rcu"] = {text: text}
-            record["settings"] |= {"prepare": text, "cleanup": text}
-    lines[1] |= {"status": "failed", "error": text, "path": None}
+            record["detail"] |= {"prepare": text, "cleanup": text}
+    lines[1] |= {"status": "failed", "error": text}
+    lines[1]["detail"]["path"] = None
     data = read_files([write_lines(folder / "out", lines)])
     return render_page(data, compare(data, "stock" + text), NO_TRACES, text, "{}")
 
