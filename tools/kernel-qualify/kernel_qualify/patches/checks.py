@@ -13,7 +13,7 @@ from kernel_qualify.patches import layout, patchfiles
 from kernel_qualify.patches.patchfiles import PatchFile
 from kernel_qualify.patches.workshop import ARCHES, Workshop
 
-TELLS_ITS_LAYOUT = "Count-at-the-rate-of-CLOCK_MONOTONIC.patch"
+TELLS_ITS_LAYOUT = "Follow-the-rate-of-CLOCK_MONOTONIC.patch"
 """The patch whose message has a table of where struct clock_event_device has what programs an event."""
 STRUCT, OBJECT = "clock_event_device", "kernel/time/clockevents.o"
 DEBUG = "CFLAGS_clockevents.o=-g"

@@ -1,7 +1,7 @@
 """Writes the vectors of the clock-event KUnit test: kernel/time/clockevents_vectors.h of the patches.
 
-What the kernel computes in 32 and 64 bits is computed here in whole numbers without limit, from what it
-should be. Always the same vectors, from `python -m kernel_qualify.patches.clockevent_vectors`.
+The kernel computes in 32 and 64 bits. This script computes the expected results with integers of unlimited
+size. It always writes the same vectors: `python -m kernel_qualify.patches.clockevent_vectors`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ WIDTH = 88
 HEADER = """\
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Computed by a script, in whole numbers without limit.
+ * Computed by a script, with integers of unlimited size.
  *
  * A device (mult, shift) at a rate of CLOCK_MONOTONIC (mono_mult, raw_mult) has
- * to be adjusted to adj_mult and adj_shift, and ns make so many ticks.
+ * to be adjusted to adj_mult and adj_shift, and ns nanoseconds to become ticks.
  */
 static const struct rate_vector {
 	u32	mult;
@@ -45,7 +45,7 @@ static const struct rate_vector {
 BETWEEN = """\
 };
 
-/* So many ticks take at least min_ns, and max_ns are no more than so many. */
+/* This many ticks take at least min_ns; max_ns become at most this many ticks. */
 static const struct limit_vector {
 	u32	mult;
 	u32	shift;
