@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-import zlib
+import bz2
 
 from hotplug_common import bundle
 
@@ -16,13 +16,13 @@ import sys
 if sys.version_info < (3, 9):
     print('{"error": "python3 is %d.%d and has to be 3.9 or later"}' % sys.version_info[:2])
     sys.exit(1)
-import base64, os, zlib
+import base64, bz2, os
 try:
     number = os.memfd_create("hotplug-timer.pyz", 8)  # MFD_NOEXEC_SEAL, which hardened kernels demand
 except OSError:
     number = os.memfd_create("hotplug-timer.pyz", 0)  # before Linux 6.3
 with os.fdopen(number, "wb", closefd=False) as archive:
-    archive.write(zlib.decompress(base64.b64decode("@ARCHIVE@")))
+    archive.write(bz2.decompress(base64.b64decode("@ARCHIVE@")))
 os.execv(sys.executable, [sys.executable, "/proc/self/fd/%d" % number] + sys.argv[1:])
 """
 
@@ -35,8 +35,8 @@ def build_bundle() -> bytes:
 def build_script() -> bytes:
     """Return the zipapp, with the steps of playbooks, as a script that python3 reads from its standard input.
 
-    One command line of ssh has to hold it, of which Linux allows 128 KiB.
+    One command line of ssh has to hold it, of which Linux allows 128 KiB: bzip2 makes it a fifth smaller than zlib.
     """
     files = bundle.host_files("hotplug_host.agent.command", "agent", *FOLDERS)
-    archive = base64.b64encode(zlib.compress(bundle.pack(files), 9))
+    archive = base64.b64encode(bz2.compress(bundle.pack(files)))
     return SCRIPT.encode().replace(b"@ARCHIVE@", archive)
