@@ -33,7 +33,13 @@ def test_bundle_holds_what_runs_on_hosts_and_the_probe(tmp_path: Path) -> None:
     assert bundle.build_bundle(b"ELF") == (tmp_path / "c.pyz").read_bytes()
 
 
-@pytest.mark.parametrize("python", [sys.executable, pytest.param("old", id="python3.9")])
+@pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
+        pytest.param("old", id="python3.9"),
+    ],
+)
 def test_bundle_runs_by_itself(tmp_path: Path, native: Path, python: str) -> None:
     interpreter = old_python() if python == "old" else python
     if interpreter is None:
@@ -77,6 +83,7 @@ def test_a_copy_without_the_probe_says_so(tmp_path: Path) -> None:
     assert done.stderr == "clock-check: error: this copy carries no clock-probe; name one with --probe\n"
 
 
+@pytest.mark.slow
 def test_bundle_compiles_for_the_machine_asked_for(
     tmp_path: Path, power: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def test_wrong_arguments_end_in_one_line(
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("command", ["shared", "percpu"])
 def test_measuring_prints_a_table_and_keeps_each_run(
@@ -61,12 +62,14 @@ def test_measuring_prints_a_table_and_keeps_each_run(
     assert len(kept.read_text().splitlines()) == 2 * 2 * algorithms
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_checking_looks_at_every_algorithm(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "--threads", "2", "--cpus", CPU, "--ms", "20", "--rounds", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1 + 7
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("base", ["6.12", "7.2"])
 def test_devices_are_told_the_rate(base: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,9 +13,10 @@ from hotplug_common import process
 from hotplug_common.kernel import series
 from hotplug_host.errors import ExitCode, ToolError
 
-pytestmark = pytest.mark.skipif(
-    any(preflight.find(need) is None for need in build.NEEDS), reason="no C compiler"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(any(preflight.find(need) is None for need in build.NEEDS), reason="no C compiler"),
+]
 
 CPU = min(os.sched_getaffinity(0))
 THREADS = 4

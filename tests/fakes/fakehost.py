@@ -329,7 +329,7 @@ class FakeHost:
         script = self.root / "bin" / name
         script.parent.mkdir(exist_ok=True)
         script.write_text(
-            f"#!{sys.executable}\nimport sys\nsys.path[:0] = {[str(ROOT), *_sources()]!r}\n"
+            f"#!{sys.executable} -IS\nimport sys\nsys.path[:0] = {[str(ROOT), *_sources()]!r}\n"
             f"from tests.fakes import fakehost\n"
             f"sys.exit(fakehost.{function}({str(self.root)!r}, {arguments}))\n"
         )

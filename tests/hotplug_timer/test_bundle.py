@@ -39,7 +39,13 @@ def test_a_bundle_that_cannot_be_written_is_an_environment_fault(tmp_path: Path)
     assert caught.value.code == ExitCode.ENVIRONMENT
 
 
-@pytest.mark.parametrize("python", [sys.executable, pytest.param("old", id="python3.9")])
+@pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
+        pytest.param("old", id="python3.9"),
+    ],
+)
 def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> None:
     interpreter = old_python() if python == "old" else python
     if interpreter is None:
@@ -76,7 +82,13 @@ def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> N
     assert run("compare").returncode == ExitCode.USAGE
 
 
-@pytest.mark.parametrize("python", [sys.executable, pytest.param("old", id="python3.9")])
+@pytest.mark.parametrize(
+    "python",
+    [
+        pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
+        pytest.param("old", id="python3.9"),
+    ],
+)
 def test_the_script_runs_from_standard_input(tmp_path: Path, host: FakeHost, python: str) -> None:
     interpreter = old_python() if python == "old" else python
     if interpreter is None:

@@ -182,6 +182,7 @@ def test_text_is_for_any_machine(doc: Path) -> None:
     assert [path for path in above if not path.is_relative_to(ROOT)] == []
 
 
+@pytest.mark.slow
 def test_generated_pages_and_blocks_are_up_to_date() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "tools/docs/refresh.py", "--check"],

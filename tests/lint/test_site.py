@@ -13,6 +13,7 @@ from mkdocs.config import load_config
 
 from tests import ROOT
 
+pytestmark = pytest.mark.slow
 FETCHED = re.compile(
     r"<(?:script|img|iframe|source)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//|@import"
 )

@@ -38,10 +38,7 @@ list() { sed -e 's/[[:space:]]*#.*//' -e '/^[[:space:]]*$/d' "$here/packages-$1.
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 missing() {
-    local package
-    list "$1" | while read -r package; do
-        installed "$package" || printf '%s\n' "$package"
-    done
+    list "$1" | grep -vxF -f <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | sed -n 's/^installed //p') || true
 }
 
 as_root() {

@@ -380,7 +380,9 @@ def started(host: FakeClocks, tmp_path: Path) -> Iterator[Callable[..., subproce
     def start(*arguments: str) -> subprocess.Popen[str]:
         marker = tmp_path / "at-work"
         probe = write_probe(tmp_path / "slow", replies(), WAIT.format(marker=str(marker)))
-        command = [sys.executable, "-m", "clock_check.cli", *arguments, f"--probe={probe}"]
+        # As the bundle does; the controller's command line loads more than a second.
+        code = "import sys; from hotplug_host.clocks.command import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, *arguments, f"--probe={probe}"]
         process = subprocess.Popen(
             [*command, f"--sysroot={host.root}"],
             stdout=subprocess.PIPE,

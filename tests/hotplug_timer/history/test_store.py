@@ -230,7 +230,7 @@ def test_processes_that_add_at_the_same_time_lose_nothing(tmp_path: Path) -> Non
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]);"
         "from tests.samples.histories import history; from hotplug_timer.history import store;"
-        "entries = history([float(1 + at) for at in range(20)], variant=sys.argv[3]);"
+        "entries = history([float(1 + at) for at in range(8)], variant=sys.argv[3]);"
         "[store.add(Path(sys.argv[1]), [one]) for one in entries]"
     )
     arguments = [sys.executable, "-c", code, tmp_path, ROOT]
@@ -239,7 +239,7 @@ def test_processes_that_add_at_the_same_time_lose_nothing(tmp_path: Path) -> Non
     contents = store.read(tmp_path)
     assert contents.notices == ()
     assert sorted(one.run_id for one in contents.entries) == sorted(
-        f"{name}-{night:03d}" for name in "ab" for night in range(20)
+        f"{name}-{night:03d}" for name in "ab" for night in range(8)
     )
 
 
