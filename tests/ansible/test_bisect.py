@@ -248,7 +248,7 @@ def test_a_step_that_was_measured_is_judged(host: FakeHost) -> None:
         options = {"iterations": 6, "count-iterations": 0, "warmup": 0, "settle": 0, "timeout": 60}
         subprocess.run(
             [
-                *(sys.executable, FAKES / "timer.py", "run", "smt=off", "smt=on", "--label", label),
+                *(sys.executable, FAKES / "timer.py", "run", "smt=off", "smt=on", "--variant", label),
                 *(word for name, value in options.items() for word in (f"--{name}", str(value))),
                 *("--sysroot", host.root, "--output", results / f"{number:02}-{label}.jsonl"),
             ],

@@ -75,8 +75,8 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeHost) -> No
     assert result.code == 0, result.output
     (built, packed) = calls(builder)
     assert built == [
-        *("build-kernel", "--arch", "ppc64le", "--base", "7.2", "--variant", "patched"),
-        *("--print-artifact", "--config=debug", "--jobs", "2"),
+        *("build-kernel", "--arch", "ppc64le", "--line", "7.2", "--variant", "patched"),
+        *("--print-artifact", "--fragment=debug", "--jobs", "2"),
     ]
     assert packed[2] == "--format=rpm"
     assert not Path(packed[3].partition("=")[2]).parent.exists(), "nothing stays on the build host"

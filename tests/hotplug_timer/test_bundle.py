@@ -62,7 +62,7 @@ def test_bundle_runs_by_itself(tmp_path: Path, host: FakeHost, python: str) -> N
     common = [
         "smt=off",
         "smt=on",
-        "--label=stock",
+        "--variant=stock",
         "--count-iterations=0",
         "--settle=0",
         f"--sysroot={host.root}",

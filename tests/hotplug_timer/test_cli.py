@@ -40,7 +40,7 @@ def test_compare_prints_to_stdout_and_warns_on_stderr(
 def test_report_names_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stock = write(tmp_path / "stock", records("r1", "stock", [2.0]))
     out = tmp_path / "out"
-    assert cli.main(["report", str(stock), "--output-dir", str(out), "--base", "6.12"]) == ExitCode.OK
+    assert cli.main(["report", str(stock), "--output-dir", str(out), "--line", "6.12"]) == ExitCode.OK
     assert capsys.readouterr().out.split() == [str(out / "report.html"), str(out / "summary.json")]
 
 
@@ -56,7 +56,7 @@ def test_bundle_names_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["compare", "/nonexistent"], 4, r"cannot read /nonexistent: No such file or directory; .*"),
         (
-            ["run", "smt=max", "--label=a", "--iterations=1", "--output=x"],
+            ["run", "smt=max", "--variant=a", "--iterations=1", "--output=x"],
             2,
             r"unknown operation 'smt=max'; .*",
         ),
@@ -95,6 +95,6 @@ def test_not_root_is_refused(
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     output = tmp_path / "x"
-    assert cli.main(["run", "smt=off", "--label=a", "--iterations=1", f"--output={output}"]) == 3
+    assert cli.main(["run", "smt=off", "--variant=a", "--iterations=1", f"--output={output}"]) == 3
     assert "needs root" in capsys.readouterr().err
     assert not output.exists()

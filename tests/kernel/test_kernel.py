@@ -156,7 +156,7 @@ def test_a_file_that_nothing_compiles_is_noticed(line: str, baited: dict[str, Ou
 def test_whole_series_builds() -> None:
     """Built where the lab finds it again; with ccache and the lab's object directory it is built once."""
     command = Path(sys.executable).with_name("lpar-lab")
-    arguments = ["build-kernel", "--base", BOOTED, "--variant", "patched", "--print-artifact"]
+    arguments = ["build-kernel", "--line", BOOTED, "--variant", "patched", "--print-artifact"]
     done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-4000:]
     artifact = json.loads(Path(done.stdout.strip()).read_text())

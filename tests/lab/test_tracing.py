@@ -86,7 +86,7 @@ def record(lab: Lab, guest: str, folder: Path, variant: str) -> Traced:
     """Trace one switch in every mode, and fetch what came of it."""
     lab.must("ssh", guest, "--", PREPARE)
     before = lab.must("ssh", guest, "--", ASK)
-    options = [f"--label {variant} --output {variant}.jsonl", *(f"--trace {mode}" for mode in MODES)]
+    options = [f"--variant {variant} --output {variant}.jsonl", *(f"--trace {mode}" for mode in MODES)]
     lab.must("ssh", guest, "--", TIMER, *options)
     after = lab.must("ssh", guest, "--", ASK)
     result = folder / f"{variant}.jsonl"
@@ -171,7 +171,7 @@ def test_patched_waits_for_neither(traced: dict[str, Traced]) -> None:
 
 
 def test_the_kernels_one_buffer_is_not_taken_from_anybody(traced: dict[str, Traced], lab: Lab) -> None:
-    done = lab.run("ssh", traced["stock"].guest, "--", TIMER, "--label x --output x.jsonl --trace graph")
+    done = lab.run("ssh", traced["stock"].guest, "--", TIMER, "--variant x --output x.jsonl --trace graph")
     assert done.returncode == ExitCode.ENVIRONMENT
     assert f"somebody else is tracing: {TRACING}/set_event says '{OWN}'" in done.stderr
     assert lab.must("ssh", traced["stock"].guest, "--", ASK) == traced["stock"].before
@@ -185,7 +185,7 @@ def test_lost_events_fail_the_run_and_the_kernels_own_buffer_is_put_back(
     lab.must("ssh", guest, "--", f"echo > {TRACING}/set_event")
     before = lab.must("ssh", guest, "--", ASK)
     # A graph has some thousand events of one CPU, more than the least that the kernel has room for.
-    options = "--label lossy --output lossy.jsonl --trace graph --trace-buffer 1"
+    options = "--variant lossy --output lossy.jsonl --trace graph --trace-buffer 1"
     done = lab.run("ssh", guest, "--", TIMER, options)
     assert done.returncode == ExitCode.ENVIRONMENT
     assert "events; use a larger --trace-buffer" in done.stderr.splitlines()[-1]

@@ -141,7 +141,7 @@ def test_commands_can_be_run(doc: Path) -> None:
         'ansible -i "$(lpar-lab inventories)" all -m ping',
         "cd ansible && ansible-playbook playbooks/gone.yml",
         "hotplug-timer compare --format pdf a.jsonl",
-        "python3 hotplug-timer.pyz run --label stock",
+        "python3 hotplug-timer.pyz run --variant stock",
         "python3 clock-check.pyz scale --thread 4 --paths vdso",
         "python3 elsewhere.pyz run",
         "docs/gone.sh",

@@ -45,7 +45,7 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
         ["up", "a", "--arch", "x86_64", "--threads", "8"],
         ["down"],
         ["down", "a", "--all"],
-        ["build-kernel", "--base", "5.4"],
+        ["build-kernel", "--line", "5.4"],
         ["build-kernel", "--patches", "-1"],
         ["build-kernel", "--variant", "faster"],
         ["up", "a", "--variant", "faster"],

@@ -43,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = write_pair(folder, iterations)
-        arguments = ["--output-dir", str(folder), "--base", "6.12"] if command == "report" else []
+        arguments = ["--output-dir", str(folder), "--line", "6.12"] if command == "report" else []
         size = sum(path.stat().st_size for path in paths) / 1e6
         started = time.process_time()
         with contextlib.redirect_stdout(io.StringIO()) as out:

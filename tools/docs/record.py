@@ -51,7 +51,7 @@ def record(variant: str) -> None:
     """Time and trace the guest's switches; fetch the result file, and the text of the traces."""
     traces = " ".join(f"--trace {mode}" for mode in MODES)
     result = f"{variant}.jsonl"
-    command = f"{TIMER} run smt=off smt=on --label {variant} --iterations 6 --output {result} {traces}"
+    command = f"{TIMER} run smt=off smt=on --variant {variant} --iterations 6 --output {result} {traces}"
     show(command, f"{variant}.log")
     (EXAMPLE / result).write_bytes(inside(f"cat {result}"))
     for mode in MODES:

@@ -52,7 +52,12 @@ def test_what_is_written_fits_the_schema_and_is_read(
 ) -> None:
     host.add_cpufreq()
     output = tmp_path / "out.jsonl"
-    run(command, f"--probe={write_probe(tmp_path / 'p', replies(**bend))}", f"--output={output}", "--label=x")
+    run(
+        command,
+        f"--probe={write_probe(tmp_path / 'p', replies(**bend))}",
+        f"--output={output}",
+        "--variant=x",
+    )
     whole = Draft202012Validator(RESULT.read())
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     for line in lines:
@@ -77,7 +82,7 @@ def test_what_real_runs_wrote_fits_the_schema() -> None:
 
 def test_report_takes_them(tmp_path: Path) -> None:
     files = [str(path) for path in sorted(EXAMPLES.glob("*.jsonl"))]
-    arguments = ["report", *files, "--baseline=tsc", "--base=6.12", f"--output-dir={tmp_path}"]
+    arguments = ["report", *files, "--baseline=tsc", "--line=6.12", f"--output-dir={tmp_path}"]
     assert hotplug_timer.cli.main(arguments) == ExitCode.OK
     page = (tmp_path / "report.html").read_text()
     assert "<h1>Clock checks: " in page

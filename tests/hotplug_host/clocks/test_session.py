@@ -97,7 +97,11 @@ def test_more_threads_than_cpus_are_noted(run: Run, probe: Path) -> None:
             2,
             "--clocksource hpte: this kernel has no such clocksource now; choose from",
         ),
-        (["--clocksource=all", "--label=stock"], 2, "--label stock cannot name 3 clocksources; leave it out"),
+        (
+            ["--clocksource=all", "--variant=stock"],
+            2,
+            "--variant stock cannot name 3 clocksources; leave it out",
+        ),
         (["--cpus=0-99999"], 2, "offline, or not for this process; usable are CPU"),
         (["--cpus=3-1"], 2, "--cpus 3-1: CPU range '3-1' runs backwards"),
         (["--cpus="], 2, "--cpus names no CPU"),

@@ -252,7 +252,7 @@ def test_what_was_timed_of_cpus_is_compared_and_reported(
 ) -> None:
     execute(operations=parsed("cpus=1-7"), via="auto", iterations=3)
     out = tmp_path / "report"
-    arguments = ["report", str(settings.output), "--output-dir", str(out), "--base", "6.12"]
+    arguments = ["report", str(settings.output), "--output-dir", str(out), "--line", "6.12"]
     assert cli.main(arguments) == ExitCode.OK
     summary = json.loads((out / "summary.json").read_text())
     assert summary["operations"] == ["cpus=1-7:off", "cpus=1-7:on"]

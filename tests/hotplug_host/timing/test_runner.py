@@ -251,13 +251,13 @@ def test_what_makes_no_run_is_refused(
         ("--timeout=0", "argument --timeout: '0' is not a number of seconds"),
         ("--timeout=inf", "argument --timeout: 'inf' is not a number of seconds"),
         ("--trace-buffer=0", "argument --trace-buffer: '0' is not a whole number of at least 1"),
-        ("--label= ", "argument --label: is empty"),
+        ("--variant= ", "argument --variant: is empty"),
     ],
 )
 def test_options_that_make_no_run_are_refused(
     host: FakeHost, settings: Settings, capsys: pytest.CaptureFixture[str], option: str, words: str
 ) -> None:
-    arguments = ["run", "smt=off", "--label=x", "--iterations=1", f"--output={settings.output}", option]
+    arguments = ["run", "smt=off", "--variant=x", "--iterations=1", f"--output={settings.output}", option]
     assert command.main([*arguments, f"--sysroot={host.root}"]) == ExitCode.USAGE
     assert words in capsys.readouterr().err
     assert not settings.output.exists()

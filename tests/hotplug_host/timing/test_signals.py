@@ -15,7 +15,14 @@ from tests.fakes.fakehost import FakeHost
 def start(host: FakeHost, output: Path, *options: str, pause: float = 0.0) -> subprocess.Popen[str]:
     environment = {**os.environ, "PATH": f"{host.root / 'bin'}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "tests.fakes.fakerun", str(host.root), str(pause)]
-    command += ["smt=off", "smt=on", "--label=stock", "--iterations=3", "--count-iterations=0", "--settle=0"]
+    command += [
+        "smt=off",
+        "smt=on",
+        "--variant=stock",
+        "--iterations=3",
+        "--count-iterations=0",
+        "--settle=0",
+    ]
     return subprocess.Popen(
         [*command, f"--sysroot={host.root}", f"--output={output}", *options],
         stderr=subprocess.PIPE,

@@ -37,7 +37,7 @@ STYLES = ("table", "markdown", "csv", "json", "junit")
 SLOWER = history(nights(1, NOISES["bad nights"], step_at=78))
 STEADY = history(nights(1, NOISES["bad nights"]))
 FASTER = history(nights(1, NOISES["bad nights"], step_at=78, step=0.9))
-FAILED = ("failed", "--host", "h", "--label", "l", "--reason", "r", "--store", "s")
+FAILED = ("failed", "--host", "h", "--variant", "l", "--reason", "r", "--store", "s")
 DOWN = failure("madeup1", "patched", started(200), "no SSH after the reboot")
 
 
@@ -122,7 +122,7 @@ def test_a_host_is_kept_under_the_name_it_is_given(tmp_path: Path) -> None:
     )
     assert run("add", results, "--store", folder, "--host", "lpar17") == ExitCode.OK
     assert (
-        run("failed", "--host", "lpar17", "--label", "l", "--reason", "down", "--store", folder)
+        run("failed", "--host", "lpar17", "--variant", "l", "--reason", "down", "--store", folder)
         == ExitCode.OK
     )
     assert {json.loads(line)["host"] for line in (folder / RUNS).read_text().splitlines()} == {"lpar17"}
@@ -161,7 +161,7 @@ def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:
         (["add", "bad/runs.jsonl", "--store", "s"], ExitCode.INPUT, "bad/runs.jsonl:1: not a JSON object"),
         (["add", "r.jsonl", "--store", "bad/runs.jsonl"], ExitCode.ENVIRONMENT, "cannot make"),
         (
-            ["failed", *["--host", "h", "--label", "l", "--reason"], " ", "--store", "s"],
+            ["failed", *["--host", "h", "--variant", "l", "--reason"], " ", "--store", "s"],
             ExitCode.USAGE,
             "--reason: is empty",
         ),
@@ -239,7 +239,7 @@ def test_from_result_files_to_verdicts(tmp_path: Path, capsys: pytest.CaptureFix
     words = [
         "--host",
         "lpar1",
-        "--label",
+        "--variant",
         "stock",
         "--reason",
         "no SSH",
@@ -262,7 +262,7 @@ def test_a_cut_line_is_told_by_every_command(tmp_path: Path, capsys: pytest.Capt
     assert run("report", "--store", store, "--output-dir", tmp_path) == ExitCode.OK
     assert "cut short" in capsys.readouterr().err
     assert "the last line is cut short" in (tmp_path / PAGE).read_text("utf-8")
-    words = ["--host", "other", "--label", "stock", "--reason", "no SSH", "--started", started(0)]
+    words = ["--host", "other", "--variant", "stock", "--reason", "no SSH", "--started", started(0)]
     assert run("failed", *words, "--store", store) == ExitCode.OK
     assert "was removed" in capsys.readouterr().err
     assert run("check", "--store", store, "--days", 80) == ExitCode.OK

@@ -452,7 +452,7 @@ def test_labels_are_shown_as_they_are(tmp_path: Path) -> None:
 
 def test_the_command_says_where_the_files_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "a.jsonl", records("r1", "stock", [2.0]))
-    assert cli.main(["report", str(file), "--output-dir", str(tmp_path / "out"), "--base", "6.12"]) == 0
+    assert cli.main(["report", str(file), "--output-dir", str(tmp_path / "out"), "--line", "6.12"]) == 0
     assert capsys.readouterr().out.split() == [
         str(tmp_path / "out" / name) for name in ("report.html", "summary.json")
     ]

@@ -124,7 +124,7 @@ def test_a_named_trace_that_cannot_be_read_ends_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, gone = run_naming(tmp_path), tmp_path / "gone.dat"
-    arguments = ["report", str(result), "--output-dir", str(tmp_path / "out"), "--base", "6.12"]
+    arguments = ["report", str(result), "--output-dir", str(tmp_path / "out"), "--line", "6.12"]
     assert cli.main([*arguments, "--trace", str(gone)]) == ExitCode.INPUT
     assert "cannot read" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -137,7 +137,7 @@ def test_a_named_trace_that_cannot_be_read_ends_the_command(
 def test_the_command_takes_traces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run_naming(tmp_path, "t.dat")
     out = tmp_path / "out"
-    arguments = ["report", str(result), "--output-dir", str(out), "--base", "6.12"]
+    arguments = ["report", str(result), "--output-dir", str(out), "--line", "6.12"]
     assert cli.main(arguments) == ExitCode.OK
     assert "note: " in capsys.readouterr().err
     assert cli.main([*arguments, "--trace", str(GOLDEN_STATES)]) == ExitCode.OK
@@ -179,7 +179,7 @@ def test_without_traces_the_sections_say_how_to_record_them(tmp_path: Path) -> N
     for name in ("states", "offcpu"):
         (command,) = section(root, name).iter("pre")
         assert text_of(command) == (
-            "hotplug-timer run smt=off smt=on --label 'stock; reboot' --iterations 5"
+            "hotplug-timer run smt=off smt=on --variant 'stock; reboot' --iterations 5"
             " --output 'stock; reboot-traced.jsonl' --trace states --trace offcpu"
         )
 

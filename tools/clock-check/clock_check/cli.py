@@ -37,7 +37,7 @@ inside. A measured host needs Python 3.9 or later and nothing else.
 BUNDLE_EPILOG = """\
 examples:
   clock-check bundle ppc64le -o clock-check.pyz
-  scp clock-check.pyz lpar: && ssh lpar python3 clock-check.pyz scale --label stock --output scale.jsonl
+  scp clock-check.pyz lpar: && ssh lpar python3 clock-check.pyz scale --variant stock --output scale.jsonl
 """
 HOSTS_DESCRIPTION = """\
 Set the audits of many hosts side by side, a row per host: what each uses, what it should use, and why.

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 DESCRIPTION = "Switches SMT and CPUs; times, counts, compares, predicts and reports it."
 EPILOG = """\
 examples:
-  hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
+  hotplug-timer run smt=off smt=on --variant stock --iterations 10 --output stock.jsonl
   hotplug-timer smt off --expedite
   hotplug-timer compare stock.jsonl patched.jsonl
   hotplug-timer rcu-variants results/raw/lab1/*.jsonl
   hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
   hotplug-timer trace stock.smt=off.states.dat
-  hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --base 6.12
+  hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --line 6.12
   hotplug-timer history add patched.jsonl --store results/history
   hotplug-timer convert old/*.jsonl --output-dir new
 """
@@ -41,7 +41,7 @@ BUNDLE_EPILOG = """\
 examples:
   hotplug-timer bundle -o hotplug-timer.pyz
   scp hotplug-timer.pyz lpar: && ssh lpar python3 hotplug-timer.pyz run smt=off smt=on \\
-      --label stock --iterations 10 --output stock.jsonl
+      --variant stock --iterations 10 --output stock.jsonl
   # nothing is copied
   hotplug-timer bundle --script | ssh lpar python3 - preflight --for switch
 """
@@ -112,7 +112,7 @@ examples:
   hotplug-timer convert old/*.jsonl --output-dir new
   # continue a run that an earlier version began
   hotplug-timer convert stock.jsonl -o stock-3.jsonl
-  hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock-3.jsonl --resume
+  hotplug-timer run smt=off smt=on --variant stock --iterations 10 --output stock-3.jsonl --resume
 
 Traces are looked for beside the result file that names them: move them along.
 """
@@ -125,9 +125,9 @@ read instead.
 """
 REPORT_EPILOG = """\
 examples:
-  hotplug-timer report results/raw/*.jsonl --output-dir results/demo --base 6.12
+  hotplug-timer report results/raw/*.jsonl --output-dir results/demo --line 6.12
   # traces that lie elsewhere, or that no result file names
-  hotplug-timer report stock.jsonl --output-dir results/stock --base 6.12 \\
+  hotplug-timer report stock.jsonl --output-dir results/stock --line 6.12 \\
       --trace traces/stock.smt=off.offcpu.dat
 """
 
@@ -319,7 +319,7 @@ def _add_report(commands: Commands) -> None:
     _add_force(report)
     report.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="made when missing")
     report.add_argument(
-        "--base", required=True, metavar="VERSION", help="the kernel the variants build on, for example 6.12"
+        "--line", required=True, metavar="VERSION", help="the kernel the variants build on, for example 6.12"
     )
     report.add_argument(
         "--trace",
@@ -361,7 +361,7 @@ def _add_inputs(parser: argparse.ArgumentParser, files: str = "result file of `r
     parser.add_argument(
         "--baseline",
         default="stock",
-        metavar="LABEL",
+        metavar="VARIANT",
         help="what the others are held against (default: %(default)s)",
     )
 

@@ -53,12 +53,12 @@ class Order:
     @property
     def lineage(self) -> list[str]:
         """lpar-lab's words for the kernel line and the architecture."""
-        return ["--base", self.line, "--arch", self.arch]
+        return ["--line", self.line, "--arch", self.arch]
 
     def built(self, more: Sequence[str] = ()) -> list[str]:
         """Return lpar-lab's words for variant and fragments, with `more` fragments first."""
         words = ["--variant", self.variant]
-        return words + [word for name in (*more, *self.fragments) for word in ("--config", name)]
+        return words + [word for name in (*more, *self.fragments) for word in ("--fragment", name)]
 
     def up(self, more: Sequence[str] = ()) -> list[str]:
         """Return the words for `lpar-lab up` that choose the kernel and the machine."""

@@ -77,9 +77,9 @@ def _arch_option(command: Parser) -> None:
     )
 
 
-def _base_option(command: Parser) -> None:
+def _line_option(command: Parser) -> None:
     command.add_argument(
-        "--base", type=line, default=lines.DEFAULT, metavar="LINE", help="kernel line (default: %(default)s)"
+        "--line", type=line, default=lines.DEFAULT, metavar="LINE", help="kernel line (default: %(default)s)"
     )
 
 
@@ -94,13 +94,13 @@ def _variant_option(command: argparse._ActionsContainer) -> None:
     )
 
 
-def _config_option(command: Parser) -> None:
+def _fragment_option(command: Parser) -> None:
     command.add_argument(
-        "--config",
+        "--fragment",
         action="append",
         default=[],
-        metavar="TOPIC",
-        help="one more fragment of kernel-patches/configs, such as debug; may be repeated",
+        metavar="NAME",
+        help="one more config fragment of kernel-patches/configs, such as debug; may be repeated",
     )
 
 
@@ -129,14 +129,14 @@ def _add_build_kernel(commands: Any) -> None:
         "build-kernel",
         "build a kernel into the cache, or find it there",
         "  lpar-lab build-kernel --variant stock\n"
-        "  lpar-lab build-kernel --base 6.12 --variant patched --print-artifact\n"
-        "  lpar-lab build-kernel --arch x86_64 --variant patched --config debug\n"
+        "  lpar-lab build-kernel --line 6.12 --variant patched --print-artifact\n"
+        "  lpar-lab build-kernel --arch x86_64 --variant patched --fragment debug\n"
         "  lpar-lab build-kernel --variant cpuidle-expedited",
     )
     _arch_option(command)
-    _base_option(command)
+    _line_option(command)
     _variant_option(command)
-    _config_option(command)
+    _fragment_option(command)
     command.add_argument(
         "--jobs", type=positive, metavar="N", help="parallel compilations (default: all CPUs)"
     )
@@ -201,14 +201,14 @@ def _add_up(commands: Any) -> None:
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
     _arch_option(command)
-    _base_option(command)
+    _line_option(command)
     _topology_options(command)
     kernel = command.add_mutually_exclusive_group()
     kernel.add_argument(
         "--kernel", type=Path, metavar="ARTIFACT_JSON", help="default kernel, as built before"
     )
     _variant_option(kernel)
-    _config_option(command)
+    _fragment_option(command)
     command.add_argument(
         "--ssh-port", type=positive, metavar="PORT", help="port on 127.0.0.1 (default: a free one)"
     )
@@ -302,9 +302,9 @@ def _add_demo(commands: Any) -> None:
         "  lpar-lab demo\n  lpar-lab demo --cores 8 --iterations 10 --output-dir results/64-cpus",
     )
     _arch_option(command)
-    _base_option(command)
+    _line_option(command)
     _topology_options(command)
-    _config_option(command)
+    _fragment_option(command)
     command.add_argument(
         "--iterations", type=positive, default=5, help="timed iterations per block (default: %(default)s)"
     )
@@ -325,9 +325,9 @@ def _threads(arguments: argparse.Namespace) -> int:
 
 def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     if arguments.apply_only:
-        from_source = source.obtain(arguments.base, paths, say)
+        from_source = source.obtain(arguments.line, paths, say)
         patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
-        out(f"{len(patches)} patches apply to {arguments.base} ({from_source.kernel_version})")
+        out(f"{len(patches)} patches apply to {arguments.line} ({from_source.kernel_version})")
         return ExitCode.OK
     built = build_variant(arguments, arguments.variant, paths, say)
     if arguments.print_artifact:
@@ -340,9 +340,9 @@ def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:
     """Build (or find) one variant with the architecture, base and fragments the arguments name."""
     wanted = arch.by_name(arguments.arch)
-    from_source = source.obtain(arguments.base, paths, say)
+    from_source = source.obtain(arguments.line, paths, say)
     upto = getattr(arguments, "patches", None)
-    job = build.plan(wanted, from_source, variant, arguments.config, paths, upto=upto)
+    job = build.plan(wanted, from_source, variant, arguments.fragment, paths, upto=upto)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
 
 
@@ -444,13 +444,13 @@ def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     return demo.run(
         demo.Settings(
             arch=arch.by_name(arguments.arch),
-            base=arguments.base,
+            base=arguments.line,
             cores=arguments.cores,
             threads=_threads(arguments),
             memory=arguments.memory,
             accel=arguments.accel,
             timeout=arguments.timeout,
-            topics=tuple(arguments.config),
+            topics=tuple(arguments.fragment),
             iterations=arguments.iterations,
             output=arguments.output_dir.absolute(),
         ),

@@ -268,7 +268,7 @@ def _report(settings: Settings, raw: Path, tools: Tools, say: Say) -> None:
             *files,
             "--output-dir",
             settings.output,
-            "--base",
+            "--line",
             settings.base,
             "--baseline",
             series.STOCK,

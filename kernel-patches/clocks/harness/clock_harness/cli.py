@@ -70,7 +70,7 @@ def parser() -> Parser:
         "--rounds", type=positive, default=1000, help="medians of so many (default: %(default)s)"
     )
     _add_cpus(update, "the one that tells them, and the one that has used them last (default: the first two)")
-    _add_base(update)
+    _add_line(update)
     update.set_defaults(handler=in_lab(_devices))
 
     proof = commands.add_parser("model", help="look at every interleaving of the models, with spin")
@@ -94,7 +94,7 @@ def _add_measuring(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rounds", type=positive, default=5, help="medians of so many (default: %(default)s)"
     )
-    _add_base(command)
+    _add_line(command)
     command.add_argument("--json", type=Path, metavar="FILE", help="append each run to FILE, one a line")
 
 
@@ -102,9 +102,9 @@ def _add_cpus(command: argparse.ArgumentParser, what: str) -> None:
     command.add_argument("--cpus", type=cpus, metavar="LIST", help=what)
 
 
-def _add_base(command: argparse.ArgumentParser) -> None:
+def _add_line(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--base",
+        "--line",
         type=line,
         default=lines.DEFAULT,
         metavar="LINE",
@@ -140,7 +140,7 @@ def _harness(arguments: argparse.Namespace, paths: Paths) -> Iterator[Harness]:
             "give fewer --threads or more --cpus",
             ExitCode.USAGE,
         )
-    patches = series.load(paths.patches, arguments.base, series.PATCHED)
+    patches = series.load(paths.patches, arguments.line, series.PATCHED)
     with scratch.folder(paths.scratch, "clock-harness") as folder:
         program = build.build(sources.kernel_code(patches), folder)
         yield Harness(program, cpus, arguments.ms)
@@ -198,7 +198,7 @@ def _devices(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     cpus = _cpus(arguments)
     if len(cpus) < 2:
         raise ToolError("one CPU has no other one", "give two --cpus", ExitCode.USAGE)
-    patches = series.load(paths.patches, arguments.base, series.PATCHED)
+    patches = series.load(paths.patches, arguments.line, series.PATCHED)
     rows = []
     with scratch.folder(paths.scratch, "clock-harness") as folder:
         program = build.build_devices(sources.adjust_code(patches), folder)

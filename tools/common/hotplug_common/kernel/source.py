@@ -173,7 +173,7 @@ def _import_tarball(
     version = read_kernel_version(folder / "Makefile")
     if not version.startswith(f"{base.name}.") and version != base.name:
         raise ToolError(
-            f"{ref.package} is Linux {version}, not of base {base.name}", "check --base", ExitCode.INPUT
+            f"{ref.package} is Linux {version}, not of base {base.name}", "check --line", ExitCode.INPUT
         )
     tree.import_tree(folder)
     if not ref.version:

@@ -63,7 +63,7 @@ examples:
   clock-check scale --clocksource all --output clocks.jsonl
   hotplug-timer compare clocks.jsonl --baseline tsc
   # two kernels, the same clocksource
-  clock-check scale --clocksource hpet --threads 1,8,16 --label patched --iterations 10 --output patched.jsonl
+  clock-check scale --clocksource hpet --threads 1,8,16 --variant patched --iterations 9 --output new.jsonl
 
 The time of a call is a thread's own: with more threads than CPUs it includes waiting for a turn. The column
 "us CPU/call" leaves that out. --path vdso is what programs call; with a clocksource that can only be read in
@@ -358,7 +358,7 @@ def _add_common(parser: argparse.ArgumentParser, iterations: int) -> None:
         metavar="S",
         help="seconds to wait after each measurement (default: %(default)s)",
     )
-    parser.add_argument("--label", help="the variant that is measured (default: the clocksource's name)")
+    parser.add_argument("--variant", help="the variant that is measured (default: the clocksource's name)")
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="result file (JSON Lines) to write; without, none is"
     )
@@ -390,9 +390,9 @@ def _handler(
         fs = Sysfs(arguments.sysroot)
         cpus = usable_cpus(fs, arguments.cpus)
         names = clocksource.choose(fs, clocksource.read_clocksources(fs), arguments.clocksource)
-        if arguments.label is not None and len(names) > 1:
+        if arguments.variant is not None and len(names) > 1:
             raise ToolError(
-                f"--label {arguments.label} cannot name {len(names)} clocksources",
+                f"--variant {arguments.variant} cannot name {len(names)} clocksources",
                 "leave it out (each is called by its name), or give one --clocksource",
                 ExitCode.USAGE,
             )
@@ -402,7 +402,7 @@ def _handler(
                 fs,
                 Plan(
                     clocksources=names,
-                    label=arguments.label,
+                    label=arguments.variant,
                     cpus=cpus,
                     measurements=tuple(measurements),
                     iterations=arguments.iterations,

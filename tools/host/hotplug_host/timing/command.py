@@ -85,19 +85,19 @@ OPERATION_HELP = (
 RUN_EPILOG = """\
 examples:
   # ten times off and on: seconds first, then one counted round
-  hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl
+  hotplug-timer run smt=off smt=on --variant stock --iterations 10 --output stock.jsonl
   # only off; SMT comes on again between the iterations, untimed
-  hotplug-timer run smt=off --label patched --iterations 5 --output patched.jsonl
+  hotplug-timer run smt=off --variant patched --iterations 5 --output patched.jsonl
   # 127 of 128 CPUs offline and online again, one by one
-  hotplug-timer run cpus=1-127 --label stock --iterations 10 --output cpus.jsonl
+  hotplug-timer run cpus=1-127 --variant stock --iterations 10 --output cpus.jsonl
   # with a load on the machine, which --cleanup ends; off may take an hour, on a minute
-  hotplug-timer run smt=off@3600 smt=on@60 --label busy --iterations 5 --output busy.jsonl \\
+  hotplug-timer run smt=off@3600 smt=on@60 --variant busy --iterations 5 --output busy.jsonl \\
       --prepare 'systemctl start load.service' --cleanup 'systemctl stop load.service'
   # where the time goes: two traced rounds after the timed ones, to be read with `hotplug-timer trace`
-  hotplug-timer run smt=off smt=on --label stock --iterations 3 --output stock.jsonl \\
+  hotplug-timer run smt=off smt=on --variant stock --iterations 3 --output stock.jsonl \\
       --trace states --trace offcpu
   # go on after a Ctrl-C, a full disk or a reboot
-  hotplug-timer run smt=off smt=on --label stock --iterations 10 --output stock.jsonl --resume
+  hotplug-timer run smt=off smt=on --variant stock --iterations 10 --output stock.jsonl --resume
 
 A second Ctrl-C ends the switch that is running instead of waiting for it.
 """
@@ -107,7 +107,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `run`."""
     parser.add_argument("operations", nargs="+", metavar="OPERATION", help=OPERATION_HELP)
     parser.add_argument(
-        "--label", type=given, required=True, help="the variant that is measured, for example stock"
+        "--variant", type=given, required=True, help="the variant that is measured, for example stock"
     )
     parser.add_argument("--iterations", type=positive, required=True, metavar="N", help="timed iterations")
     parser.add_argument(
@@ -305,7 +305,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Do what `run` was asked for; ToolError on everything but success."""
     settings = Settings(
         operations=parse_operations(arguments.operations),
-        label=arguments.label,
+        label=arguments.variant,
         iterations=arguments.iterations,
         count_iterations=arguments.count_iterations,
         warmup=arguments.warmup,

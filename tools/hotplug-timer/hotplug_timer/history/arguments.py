@@ -41,7 +41,7 @@ Add a run that left no result file as failed: its host was down, its kernel did 
 """
 FAILED_EPILOG = """\
 examples:
-  hotplug-timer history failed --host lpar1 --label patched --reason "no SSH" --store results/history
+  hotplug-timer history failed --host lpar1 --variant patched --reason "no SSH" --store results/history
 """
 CHECK_DESCRIPTION = """\
 Print the verdict of each series: regression, improvement, steady, or insufficient history (fewer than 10
@@ -102,7 +102,7 @@ def add_commands(commands: Commands) -> None:
         "--host", type=given, required=True, metavar="NAME", help="the host, as `add` calls it"
     )
     failed.add_argument(
-        "--label", type=given, required=True, metavar="LABEL", help="the variant that was to be measured"
+        "--variant", type=given, required=True, metavar="VARIANT", help="the variant that was to be measured"
     )
     failed.add_argument("--reason", type=given, required=True, metavar="TEXT", help="why there is no result")
     failed.add_argument(

@@ -31,7 +31,7 @@ def add(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
 def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Add a run that left no result file; ToolError (USAGE) when its time is none."""
     started = _time(arguments.started) if arguments.started else clock.now()
-    entry = failure(arguments.host, arguments.label, started, arguments.reason)
+    entry = failure(arguments.host, arguments.variant, started, arguments.reason)
     _print_added(store.add(arguments.store, [entry]), out, err)
 
 

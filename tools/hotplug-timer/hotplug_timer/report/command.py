@@ -19,5 +19,5 @@ def report(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     found = traces.read_traces(data.runs, arguments.trace)
     print_lines("note", found.notices, err)
     print_notices(comparison, err)
-    for path in page.write_report(data, comparison, found, arguments.base, arguments.output_dir):
+    for path in page.write_report(data, comparison, found, arguments.line, arguments.output_dir):
         out.write(f"{path}\n")

@@ -246,6 +246,6 @@ def _data(data: Dataset, comparison: Comparison, traces: Traces, summary: str) -
 def _trace_command(comparison: Comparison) -> str:
     """Return the command that records what the sections of traces show."""
     label = comparison.labels[-1]
-    words = ["hotplug-timer", "run", *comparison.operations, "--label", label, "--iterations", "5"]
+    words = ["hotplug-timer", "run", *comparison.operations, "--variant", label, "--iterations", "5"]
     words += ["--output", f"{label}-traced.jsonl", "--trace", STATES, "--trace", OFFCPU]
     return shlex.join(words)

@@ -18,7 +18,7 @@ def problems(log: str, suites: Sequence[str]) -> list[str]:
     for suite in suites:
         if suite not in ended:
             found.append(
-                f"KUnit suite {suite} did not run: the kernel needs --config kunit and kunit.enable=1"
+                f"KUnit suite {suite} did not run: the kernel needs --fragment kunit and kunit.enable=1"
             )
         elif ended[suite]["failed"] or suite not in totals or int(totals[suite]["failed"]):
             found.append(f"KUnit suite {suite} failed")

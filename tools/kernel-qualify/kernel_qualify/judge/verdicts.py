@@ -106,7 +106,7 @@ class Faults:
             record = self.baseline[value]
             found += [f"undisturbed {value}: {problem}" for problem in self.switch_problems(record)]
             if not record["domains"]:
-                found.append("no sched domains to look at: the kernel needs --config validation")
+                found.append("no sched domains to look at: the kernel needs --fragment validation")
         partition = self.baseline["on"]["cpusets"]["partition"]
         if partition["state"] != "root":
             found.append(f"the partition is {partition['state']}")
@@ -235,7 +235,7 @@ def quiet_problems(quiet: Sequence[Record], machine: Record) -> list[str]:
     found = []
     first = {record["to"]: record["domains"] for record in quiet if record["phase"] == "before"}
     if not all(first.values()) or not first:
-        found.append("no sched domains to look at: the kernel needs --config validation")
+        found.append("no sched domains to look at: the kernel needs --fragment validation")
     for record in quiet:
         title = f"{record['to']}, quiet, {record['phase']}"
         limit = rendezvous(machine["victims"], machine["victims"], record["chunk"])
