@@ -28,9 +28,8 @@ class Session:
 def opened(fs: Sysfs, stop: StopRequest, stream: TextIO, kind: str, via: str) -> Iterator[Session]:
     """Open a session for operations of KIND and catch signals in it; ToolError when VIA cannot do them."""
     progress = Progress(1, stream, lambda: len(read_online(fs)))
-    driver = choose_driver(kind, via, fs)
     stop.on_waiting = lambda: progress.note(
         "stop requested: waiting for the switch in progress; a second signal ends it"
     )
     with stop.installed():
-        yield Session(fs, stop, driver, progress)
+        yield Session(fs, stop, choose_driver(kind, via, fs), progress)
