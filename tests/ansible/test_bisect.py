@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ansible.test_build import calls, lpar_lab
-from tests.fakes.fake_lpar import ANSIBLE, BIN, FAKES, FakeHost
+from tests.fakes.fake_lpar import ANSIBLE, BIN, FAKES, FakeLpar
 
 SCRIPT = ANSIBLE / "bisect.sh"
 #: Writes the verdict of a step as the file `answers` has it, and notes the step and how it was called.
@@ -68,6 +68,7 @@ def test_the_patch_that_changed_it_is_found_and_no_step_is_taken_twice(tmp_path:
     assert "\n    5 patches" in said
 
 
+@pytest.mark.slow
 def test_a_step_that_tells_nothing_is_skipped(tmp_path: Path) -> None:
     code, said, steps = bisect(tmp_path, "oosnn")
     assert 2 in steps
@@ -75,6 +76,7 @@ def test_a_step_that_tells_nothing_is_skipped(tmp_path: Path) -> None:
     assert code != 0
 
 
+@pytest.mark.slow
 def test_a_step_that_could_not_be_measured_ends_it_and_is_taken_again(tmp_path: Path) -> None:
     code, said, _ = bisect(tmp_path, "oxn")
     assert code != 0, said
@@ -97,6 +99,7 @@ def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str)
     assert words in said
 
 
+@pytest.mark.slow
 def test_a_directory_of_other_ends_is_refused(tmp_path: Path) -> None:
     assert bisect(tmp_path, "on")[0] == 0
     code, said, _ = bisect(tmp_path, "onn")
@@ -159,6 +162,7 @@ def bisect_range(tmp_path: Path, linux: Linux, answers: str, span: str) -> tuple
     return bisect(tmp_path, answers, walk, "--range", str(linux.tree), span, **linux.environment)
 
 
+@pytest.mark.slow
 def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) -> None:
     """With the real lpar-lab, which applies the commits to its source."""
     code, said, steps = bisect_range(tmp_path, linux, "oonn", "v6.12.1..topic")
@@ -187,6 +191,7 @@ def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) 
     assert refusal in said
 
 
+@pytest.mark.slow
 def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: Path, linux: Linux) -> None:
     linux.git("checkout", "--quiet", "-b", "side", "v6.12.1")
     linux.commit("Another file", other="text\n")
@@ -218,7 +223,7 @@ def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: 
     assert not (tmp_path / "walk/walk").exists()
 
 
-def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeHost) -> None:
+def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> None:
     tool = lpar_lab(host, "6.12-patched", "tar")
     del host.variables["ab_variants"]
 
@@ -238,13 +243,13 @@ def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeHost) -> Non
     assert calls(host) == []
 
 
-def test_a_step_that_was_measured_is_judged(host: FakeHost) -> None:
+def test_a_step_that_was_measured_is_judged(host: FakeLpar) -> None:
     """By the real comparison, of what three kernels left."""
     results = host.work / "steps/2/raw/fake"
     results.mkdir(parents=True)
     for number, (label, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
-        host.write("proc/sys/kernel/osrelease", label)
-        host.write("seconds.json", json.dumps({label: seconds}))
+        host.put("proc/sys/kernel/osrelease", label)
+        host.put("seconds.json", json.dumps({label: seconds}))
         options = {"iterations": 6, "count-iterations": 0, "warmup": 0, "settle": 0, "timeout": 60}
         subprocess.run(
             [

@@ -11,7 +11,7 @@ import pytest
 
 from tests.ansible.test_ab import assert_fails
 from tests.ansible.test_operations import recap
-from tests.fakes.fake_lpar import FakeHost, PlayResult
+from tests.fakes.fake_lpar import FakeLpar, PlayResult
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(300)
@@ -35,7 +35,7 @@ else:
 """
 
 
-def lpar_lab(host: FakeHost, release: str, kind: str) -> Path:
+def lpar_lab(host: FakeLpar, release: str, kind: str) -> Path:
     """Make the stand-in, with a package of this kind."""
     tool = host.work / "lpar-lab"
     artifact, packed = host.artifact("patched"), host.packed("patched", kind).parent
@@ -46,23 +46,23 @@ def lpar_lab(host: FakeHost, release: str, kind: str) -> Path:
 
 
 @pytest.fixture
-def builder(host: FakeHost) -> FakeHost:
+def builder(host: FakeLpar) -> FakeLpar:
     """A build host whose lpar-lab has everything ready."""
     tool = lpar_lab(host, RELEASE, "rpm")
     host.variables = {"kernel_build_tool": str(tool), "build_output_dir": str(host.work / "kernels")}
     return host
 
 
-def build(host: FakeHost, *arguments: str, **variables: Any) -> PlayResult:
+def build(host: FakeLpar, *arguments: str, **variables: Any) -> PlayResult:
     return host.play("build.yml", *arguments, build_format="rpm", **variables)
 
 
-def calls(host: FakeHost) -> list[list[str]]:
+def calls(host: FakeLpar) -> list[list[str]]:
     log = host.work / "calls"
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeHost) -> None:
+def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeLpar) -> None:
     folder = builder.work / "kernels" / RELEASE
     result = build(builder, "--check")
 
@@ -92,14 +92,16 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeHost) -> No
     assert [call[0] for call in calls(builder)] == ["build-kernel", "package", "build-kernel"]
 
 
-def test_what_arrived_damaged_is_told(builder: FakeHost) -> None:
+@pytest.mark.slow
+def test_what_arrived_damaged_is_told(builder: FakeLpar) -> None:
     packed = builder.work / "packed/patched"
     (packed / "vmlinux").write_text("damaged")
 
     assert_fails(build(builder), "vmlinux", "failed_when_result")
 
 
-def test_where_it_goes_is_an_absolute_path(builder: FakeHost) -> None:
+@pytest.mark.slow
+def test_where_it_goes_is_an_absolute_path(builder: FakeLpar) -> None:
     assert_fails(
         build(builder, build_output_dir="kernels"), "build_output_dir is 'kernels'; give an absolute"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +15,9 @@ import pytest
 
 from clock_check.bundle import build_bundle
 from hotplug_common.bundle import write as write_bundle
+from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_fails
-from tests.fakes.fake_lpar import FAKES, MACHINE, FakeHost, PlayResult
+from tests.fakes.fake_lpar import BASE_PYTHON, FAKES, MACHINE, FakeLpar, PlayResult
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(300)
@@ -28,15 +28,21 @@ INVARIANT = "tsc constant_tsc nonstop_tsc"
 
 
 @pytest.fixture
-def server(host: FakeHost) -> FakeHost:
+def server(host: FakeLpar) -> FakeLpar:
     """A fake x86 server with three clocksources, and a bundle whose probe is a fake one."""
-    host.write(f"{CLOCKSOURCE}/current_clocksource", "tsc\n")
-    host.write(f"{CLOCKSOURCE}/available_clocksource", "tsc hpet acpi_pm \n")
-    host.write("proc/cpuinfo", f"processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: {INVARIANT}\n")
-    host.write("proc/sys/kernel/arch", "x86_64\n")
-    host.write("sys/devices/system/cpu/possible", "0-15\n")
-    host.write("dev/kmsg", "6,0,0,-;Linux version 6.12\n")
-    probe = f"#!{sys.executable} -IS\nROOT = {str(host.root)!r}\n{(FAKES / 'probe.py').read_text()}"
+    become_server(host)
+    return host
+
+
+def become_server(host: FakeLpar) -> None:
+    """Make it a server, with variables for a short audit."""
+    host.put(f"{CLOCKSOURCE}/current_clocksource", "tsc")
+    host.put(f"{CLOCKSOURCE}/available_clocksource", "tsc hpet acpi_pm ")
+    host.put("proc/cpuinfo", f"processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: {INVARIANT}")
+    host.put("proc/sys/kernel/arch", "x86_64")
+    host.put("sys/devices/system/cpu/possible", "0-15")
+    host.put("dev/kmsg", "6,0,0,-;Linux version 6.12")
+    probe = f"#!{BASE_PYTHON} -IS\nROOT = {str(host.root)!r}\n{(FAKES / 'probe.py').read_text()}"
     bundle = host.work / "clock-check.pyz"
     write_bundle(bundle, build_bundle(probe.encode()))
     host.variables |= {
@@ -44,19 +50,18 @@ def server(host: FakeHost) -> FakeHost:
         "clocks_bundles": {MACHINE: str(bundle)},
         "clocks_settle": 0,
     }
-    return host
 
 
-def current(host: FakeHost) -> str:
-    return host.read(f"{CLOCKSOURCE}/current_clocksource")
+def current(host: FakeLpar) -> str:
+    return host.get(f"{CLOCKSOURCE}/current_clocksource")
 
 
-def record(host: FakeHost) -> dict[str, str]:
-    found: dict[str, str] = json.loads(host.read(RECORD))
+def record(host: FakeLpar) -> dict[str, str]:
+    found: dict[str, str] = json.loads(host.get(RECORD))
     return found
 
 
-def audit(host: FakeHost, name: str = "fake") -> dict[str, Any]:
+def audit(host: FakeLpar, name: str = "fake") -> dict[str, Any]:
     found: dict[str, Any] = json.loads((host.results / f"audit/{name}.json").read_text())
     return found
 
@@ -71,12 +76,12 @@ def changed(result: PlayResult) -> int:
     return int(count)
 
 
-def again(host: FakeHost) -> None:
+def again(host: FakeLpar) -> None:
     """Make room for another audit."""
     shutil.rmtree(host.results, ignore_errors=True)
 
 
-def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: FakeHost) -> None:
+def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: FakeLpar) -> None:
     before = files(server.root)
 
     result = server.play("clocks.yml", clocks_iterations=1, clocks_threads="1,4", clocks_calls=5000)
@@ -106,7 +111,8 @@ def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: Fak
     assert "fake uses tsc" in result.flat
 
 
-def test_many_hosts_are_in_one_table_without_those_that_failed(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_many_hosts_are_in_one_table_without_those_that_failed(server: FakeLpar) -> None:
     server.hosts = {name: {"ansible_connection": "local"} for name in ("broken", "db1.example", "web1")}
     server.hosts["broken"]["ansible_python_interpreter"] = "/nowhere/python3"
 
@@ -121,10 +127,11 @@ def test_many_hosts_are_in_one_table_without_those_that_failed(server: FakeHost)
     assert list((server.results / "raw/web1").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_clock_that_goes_backwards_is_in_the_audit_and_the_recommended_one_is_applied(
-    server: FakeHost,
+    server: FakeLpar,
 ) -> None:
-    server.write("probe-fault", "backwards")
+    server.put("probe-fault", "backwards")
 
     result = server.play("clocks.yml", clocks_apply="recommended", clocks_threads="1")
 
@@ -140,7 +147,8 @@ def test_a_clock_that_goes_backwards_is_in_the_audit_and_the_recommended_one_is_
     assert "1 of 1 hosts use the clocksource they should" in (server.results / "clocks.md").read_text()
 
 
-def test_apply_and_put_back(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_apply_and_put_back(server: FakeLpar) -> None:
     quick = {"clocks_measure": False}
 
     result = server.play("clocks.yml", clocks_apply="hpet", **quick)
@@ -149,7 +157,7 @@ def test_apply_and_put_back(server: FakeHost) -> None:
     assert current(server) == "hpet"
     first = record(server)
     assert (first["before"], first["applied"]) == ("tsc", "hpet")
-    assert first["boot_id"] == server.read("proc/sys/kernel/random/boot_id")
+    assert first["boot_id"] == server.get("proc/sys/kernel/random/boot_id")
     assert [path.name for path in server.staging.iterdir()] == ["clocksource.json"]
     assert audit(server)["applied"] == {"before": "tsc", "now": "hpet"}
     assert "fake uses hpet" in result.flat
@@ -177,7 +185,8 @@ def test_apply_and_put_back(server: FakeHost) -> None:
     assert files(server.root) == before
 
 
-def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: FakeLpar) -> None:
     before = files(server.root)
 
     result = server.play("clocks.yml", "--check", clocks_apply="hpet")
@@ -197,7 +206,8 @@ def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: Fake
     assert not server.results.exists()
 
 
-def test_check_mode_says_what_would_be_put_back(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_says_what_would_be_put_back(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
     before = files(server.root)
 
@@ -208,14 +218,15 @@ def test_check_mode_says_what_would_be_put_back(server: FakeHost) -> None:
     assert files(server.root) == before
 
 
-def applied(host: FakeHost, name: str, *, before: str, boot_id: str | None = None) -> None:
+def applied(host: FakeLpar, name: str, *, before: str, boot_id: str | None = None) -> None:
     """Leave the fake host as clocks.yml does that has applied a clocksource."""
-    boot_id = boot_id or host.read("proc/sys/kernel/random/boot_id")
-    host.write(f"{CLOCKSOURCE}/current_clocksource", f"{name}\n")
-    host.write(RECORD, json.dumps({"before": before, "applied": name, "boot_id": boot_id, "owner": "me"}))
+    boot_id = boot_id or host.get("proc/sys/kernel/random/boot_id")
+    host.put(f"{CLOCKSOURCE}/current_clocksource", f"{name}")
+    host.put(RECORD, json.dumps({"before": before, "applied": name, "boot_id": boot_id, "owner": "me"}))
 
 
-def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server: FakeLpar) -> None:
     before = files(server.root)
 
     result = server.play("clocks.yml", clocks_apply="hpte", clocks_measure=False)
@@ -231,7 +242,8 @@ def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server:
     assert (server.results / "clocks.md").exists()
 
 
-def test_an_earlier_switch_stays_when_the_next_one_is_refused(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_an_earlier_switch_stays_when_the_next_one_is_refused(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
     before = files(server.root)
 
@@ -243,7 +255,8 @@ def test_an_earlier_switch_stays_when_the_next_one_is_refused(server: FakeHost) 
     assert files(server.root) == before
 
 
-def test_a_clocksource_that_the_kernel_leaves_again_is_put_back(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_clocksource_that_the_kernel_leaves_again_is_put_back(server: FakeLpar) -> None:
     with kernel_that_leaves(server, "hpet", to="acpi_pm"):
         result = server.play("clocks.yml", clocks_apply="hpet", clocks_measure=False, clocks_settle=3)
 
@@ -252,7 +265,7 @@ def test_a_clocksource_that_the_kernel_leaves_again_is_put_back(server: FakeHost
 
 
 @contextmanager
-def kernel_that_leaves(host: FakeHost, name: str, *, to: str) -> Iterator[None]:
+def kernel_that_leaves(host: FakeLpar, name: str, *, to: str) -> Iterator[None]:
     """Switch the fake host's clocksource as a kernel's watchdog does."""
     file, over = host.root / CLOCKSOURCE / "current_clocksource", threading.Event()
 
@@ -271,9 +284,10 @@ def kernel_that_leaves(host: FakeHost, name: str, *, to: str) -> Iterator[None]:
         watchdog.join()
 
 
-def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeHost) -> None:
-    server.write(f"{CLOCKSOURCE}/available_clocksource", "tsc \n")
-    server.write("dev/kmsg", "6,0,0,-;tsc: Marking TSC unstable due to clocksource watchdog\n")
+@pytest.mark.slow
+def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeLpar) -> None:
+    server.put(f"{CLOCKSOURCE}/available_clocksource", "tsc ")
+    server.put("dev/kmsg", "6,0,0,-;tsc: Marking TSC unstable due to clocksource watchdog")
 
     result = server.play("clocks.yml", clocks_apply="recommended", clocks_measure=False)
 
@@ -283,10 +297,11 @@ def test_where_nothing_can_be_recommended_nothing_is_applied(server: FakeHost) -
     assert (current(server), server.staging.exists()) == ("tsc", False)
 
 
-def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
     lock = OWNER | {"default": {}}
-    server.write("var/lib/hotplug-acceleration/lock.json", json.dumps(lock))
+    server.put("var/lib/hotplug-acceleration/lock.json", json.dumps(lock))
 
     again_held = server.play("clocks.yml", clocks_restore=True)
     assert_fails(
@@ -304,7 +319,8 @@ def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeHost) 
     assert ["systemctl", "--no-block", "reboot"] not in server.commands()
 
 
-def test_a_record_of_another_boot_is_void(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_record_of_another_boot_is_void(server: FakeLpar) -> None:
     applied(server, "tsc", before="hpet", boot_id="another")
 
     result = server.play("rollback.yml")
@@ -313,9 +329,10 @@ def test_a_record_of_another_boot_is_void(server: FakeHost) -> None:
     assert (current(server), server.staging.exists()) == ("tsc", False)
 
 
-def test_what_somebody_else_changed_is_left_alone(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_what_somebody_else_changed_is_left_alone(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
-    server.write(f"{CLOCKSOURCE}/current_clocksource", "acpi_pm\n")
+    server.put(f"{CLOCKSOURCE}/current_clocksource", "acpi_pm")
 
     result = server.play("clocks.yml", clocks_restore=True)
 
@@ -324,8 +341,9 @@ def test_what_somebody_else_changed_is_left_alone(server: FakeHost) -> None:
     assert sorted(path.name for path in server.staging.iterdir()) == ["clocksource.json"]
 
 
-def test_a_measurement_that_fails_is_told_in_its_own_words(server: FakeHost) -> None:
-    server.write("probe-fault", "fails")
+@pytest.mark.slow
+def test_a_measurement_that_fails_is_told_in_its_own_words(server: FakeLpar) -> None:
+    server.put("probe-fault", "fails")
 
     result = server.play("clocks.yml", clocks_apply="hpet")
 
@@ -337,49 +355,8 @@ def test_a_measurement_that_fails_is_told_in_its_own_words(server: FakeHost) -> 
     assert list((server.work / "tmp").iterdir()) == []
 
 
-def test_a_host_that_another_run_holds_is_left_alone(server: FakeHost) -> None:
-    server.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
-
-    assert_fails(server.play("clocks.yml"), "root@desk has been using this host since 2026-11-20T08:00:00Z")
-    assert not (server.results / "raw").exists()
-
-
-def test_bad_variables_are_all_named_at_once(server: FakeHost) -> None:
-    result = server.play(
-        "clocks.yml",
-        clocks_results_dir="results",
-        clocks_apply="hpet,tsc",
-        clocks_restore=False,
-        clocks_calls=0,
-        clocks_iterations=0,
-        clocks_seconds=0,
-        clocks_bundles={"x86_64": "/nowhere/c.pyz"},
-    )
-
-    assert_fails(
-        result,
-        "clocks_results_dir is 'results'; give an absolute path",
-        "clocks_apply is 'hpet,tsc'; name one clocksource, or recommended",
-        "clocks_calls is 0",
-        "clocks_iterations is 0",
-        "clocks_seconds is 0",
-        "clocks_bundles names /nowhere/c.pyz, which does not exist",
-    )
-    assert_fails(
-        server.play("clocks.yml", clocks_apply="hpet", clocks_restore=True), "are both set; use one of them"
-    )
-
-
-def test_an_earlier_audit_is_never_overwritten(server: FakeHost) -> None:
-    earlier = server.results / "audit/fake.json"
-    earlier.parent.mkdir(parents=True)
-    earlier.write_text("precious")
-
-    assert_fails(server.play("clocks.yml"), f"{server.results} holds an earlier audit of fake; move it away")
-    assert earlier.read_text() == "precious"
-
-
-def test_the_bundle_is_made_where_none_is_given(server: FakeHost) -> None:
+@pytest.mark.slow
+def test_the_bundle_is_made_where_none_is_given(server: FakeLpar) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("no C compiler here")
     del server.variables["clocks_bundles"]
@@ -390,7 +367,50 @@ def test_the_bundle_is_made_where_none_is_given(server: FakeHost) -> None:
     assert (server.results / f"clock-check-{MACHINE}.pyz").exists()
 
 
-def test_an_inventory_without_hosts_is_an_error(server: FakeHost) -> None:
-    server.hosts = {}
+def held(host: FakeLpar) -> None:
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
-    assert_fails(server.play("clocks.yml"), "the inventory has no host in the group smt_hosts")
+
+def audited(host: FakeLpar) -> None:
+    earlier = host.results / "audit/audited.json"
+    earlier.parent.mkdir(parents=True)
+    earlier.write_text("precious")
+
+
+REFUSED = [
+    Case("held", ["root@desk has been using this host since 2026-11-20T08:00:00Z"], prepare=held),
+    Case("audited", ["{work}/results holds an earlier audit of {host}; move it away"], prepare=audited),
+    Case(
+        "variables",
+        [
+            "clocks_results_dir is 'results'; give an absolute path",
+            "clocks_apply is 'hpet,tsc'; name one clocksource, or recommended",
+            "clocks_calls is 0",
+            "clocks_iterations is 0",
+            "clocks_seconds is 0",
+            "clocks_bundles names /nowhere/c.pyz, which does not exist",
+        ],
+        {
+            "clocks_results_dir": "results",
+            "clocks_apply": "hpet,tsc",
+            "clocks_restore": False,
+            "clocks_calls": 0,
+            "clocks_iterations": 0,
+            "clocks_seconds": 0,
+            "clocks_bundles": {"x86_64": "/nowhere/c.pyz"},
+        },
+    ),
+    Case("both", ["are both set; use one of them"], {"clocks_apply": "hpet", "clocks_restore": True}),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    """One run that refuses all hosts."""
+    return refuse(tmp_path_factory.mktemp("refusals"), "clocks.yml", REFUSED, become_server)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_is_refused(refusals: Refusals, case: Case) -> None:
+    """Neither the host nor what there is of earlier results is touched."""
+    refusals.check(case)

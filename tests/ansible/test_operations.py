@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 
+from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeHost
-from tests.fakes.fakehost import FakeHost as Kernel
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar
+
+# Modules are started, each in a Python of its own.
+pytestmark = pytest.mark.timeout(600)
 
 #: A port that nobody listens on.
 NOWHERE = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
 
 
-def files_of(host: FakeHost) -> dict[str, bytes]:
+def files_of(host: FakeLpar) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in host.root.rglob("*") if path.is_file()}
 
 
@@ -25,7 +28,7 @@ def recap(output: str, host: str = "fake") -> dict[str, int]:
     return {name: int(number) for name, _, number in (word.partition("=") for word in line.split()[2:])}
 
 
-def preflight(host: FakeHost, *arguments: str, purpose: str = "ab") -> tuple[int, str, list[dict[str, Any]]]:
+def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int, str, list[dict[str, Any]]]:
     result = host.play(
         "preflight.yml", *arguments, preflight_purpose=purpose, preflight_output_dir=str(host.results)
     )
@@ -34,7 +37,7 @@ def preflight(host: FakeHost, *arguments: str, purpose: str = "ab") -> tuple[int
     return result.code, result.flat, rows
 
 
-def test_a_fit_host_is_go_and_left_as_it_was(host: FakeHost) -> None:
+def test_a_fit_host_is_go_and_left_as_it_was(host: FakeLpar) -> None:
     before = files_of(host)
 
     code, flat, rows = preflight(host)
@@ -50,7 +53,8 @@ def test_a_fit_host_is_go_and_left_as_it_was(host: FakeHost) -> None:
     assert files_of(host) == before
 
 
-def test_in_check_mode_the_table_is_shown_and_not_written(host: FakeHost) -> None:
+@pytest.mark.slow
+def test_in_check_mode_the_table_is_shown_and_not_written(host: FakeLpar) -> None:
     code, flat, rows = preflight(host, "--check")
 
     assert (code, rows) == (0, [])
@@ -58,15 +62,27 @@ def test_in_check_mode_the_table_is_shown_and_not_written(host: FakeHost) -> Non
     assert not host.results.exists()
 
 
-def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeHost) -> None:
+@pytest.mark.slow
+def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeLpar) -> None:
     host.hosts["gone"] = NOWHERE
-    host.write("sys/kernel/kexec_loaded", "1\n")
-    host.write("sys/kernel/kexec_crash_loaded", "0\n")
+    old = host.beside("old")
+    python = old.root / "bin/python3"
+    python.write_text('#!/bin/sh\necho \'{"error": "python3 is 3.6"}\'; exit 1\n')
+    host.hosts["old"]["ansible_python_interpreter"] = str(python)
+    host.put("sys/kernel/kexec_loaded", "1")
+    host.put("sys/kernel/kexec_crash_loaded", "0")
+    # Else those of all hosts, which win over a host's own.
+    own = {name: host.variables.pop(name) for name in ("ab_sysroot", "ab_staging_dir")}
+    host.hosts["fake"] |= own
 
     code, flat, rows = preflight(host)
 
     assert code == 2, flat
-    assert {row["host"]: row["verdict"] for row in rows} == {"fake": "no-go", "gone": "unreachable"}
+    assert {row["host"]: row["verdict"] for row in rows} == {
+        "fake": "no-go",
+        "gone": "unreachable",
+        "old": "no-go",
+    }
     assert "fake: no-go for ab" in flat
     assert "gone: unreachable for ab" in flat
     text = (host.results / "preflight.md").read_text()
@@ -75,11 +91,16 @@ def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeHos
     assert "- go-with-warnings: kdump is not loaded, so a crash leaves no dump; start kdump.service" in text
     assert "| gone | unreachable |" in text
     assert "- no-go: gone: the state of the host cannot be read" in text
+    # Whose Python is no use.
+    (reason,) = (row["reasons"][0] for row in rows if row["host"] == "old")
+    assert "python3 is 3.6" in reason["text"]
+    assert "check that the host is up" in reason["step"]
 
 
-def test_warnings_are_no_failure_and_other_plans_need_less(host: FakeHost) -> None:
-    host.write("sys/kernel/kexec_loaded", "1\n")
-    host.write("sys/kernel/kexec_crash_loaded", "0\n")
+@pytest.mark.slow
+def test_warnings_are_no_failure_and_other_plans_need_less(host: FakeLpar) -> None:
+    host.put("sys/kernel/kexec_loaded", "1")
+    host.put("sys/kernel/kexec_crash_loaded", "0")
 
     code, flat, rows = preflight(host, purpose="switch")
 
@@ -87,19 +108,7 @@ def test_warnings_are_no_failure_and_other_plans_need_less(host: FakeHost) -> No
     assert [row["verdict"] for row in rows] == ["go-with-warnings"]
 
 
-def test_a_host_whose_python_is_no_use_is_no_go(host: FakeHost) -> None:
-    (host.root / "bin/python3").write_text('#!/bin/sh\necho \'{"error": "python3 is 3.6"}\'; exit 1\n')
-    (host.root / "bin/python3").chmod(0o755)
-
-    code, flat, rows = preflight(host)
-
-    assert code == 2, flat
-    assert rows[0]["verdict"] == "no-go"
-    assert "python3 is 3.6" in rows[0]["reasons"][0]["text"]
-    assert "check that the host is up" in rows[0]["reasons"][0]["step"]
-
-
-def time(host: FakeHost, *arguments: str, **variables: Any) -> Any:
+def time(host: FakeLpar, *arguments: str, **variables: Any) -> Any:
     del host.variables["ab_variants"]
     try:
         return host.play("time.yml", *arguments, **variables)
@@ -107,9 +116,10 @@ def time(host: FakeHost, *arguments: str, **variables: Any) -> Any:
         host.variables["ab_variants"] = []
 
 
-def test_the_running_kernel_is_timed_compared_and_reported(host: FakeHost) -> None:
-    host.write("sys/devices/system/cpu/smt/control", "off\n")
-    host.write("sys/devices/system/cpu/online", "0,8\n")
+@pytest.mark.slow
+def test_the_running_kernel_is_timed_compared_and_reported(host: FakeLpar) -> None:
+    host.put("sys/devices/system/cpu/smt/control", "off")
+    host.put("sys/devices/system/cpu/online", "0,8")
 
     result = time(host, ab_label="before")
 
@@ -122,12 +132,12 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeHost) -> No
     assert run["host"]["boot_method"] == "unknown"
     assert "smt=off before" in result.flat
     assert (host.results / "report/fake/report.html").exists()
-    assert host.read("sys/devices/system/cpu/smt/control") == "off"
+    assert host.get("sys/devices/system/cpu/smt/control") == "off"
     assert_back(host)
 
     # After a change of the kernel, into the same folder, with the files of a run between moved away.
     (raw / "01-before.jsonl").rename(raw / "02-before.jsonl")
-    host.write("proc/sys/kernel/osrelease", "6.12-new\n")
+    host.put("proc/sys/kernel/osrelease", "6.12-new")
     result = time(host, ab_label="after")
 
     assert result.code == 0, result.output
@@ -138,7 +148,8 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeHost) -> No
     assert set(summary["variants"]) == {"before", "after"}
 
 
-def test_check_mode_times_nothing_and_says_what_it_would(host: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_times_nothing_and_says_what_it_would(host: FakeLpar) -> None:
     before = files_of(host)
 
     result = time(host, "--check")
@@ -149,8 +160,9 @@ def test_check_mode_times_nothing_and_says_what_it_would(host: FakeHost) -> None
     assert not host.results.exists()
 
 
-def test_a_failed_timing_is_fetched_and_the_host_restored(host: FakeHost) -> None:
-    host.write("timer-fault", "fails")
+@pytest.mark.slow
+def test_a_failed_timing_is_fetched_and_the_host_restored(host: FakeLpar) -> None:
+    host.put("timer-fault", "fails")
 
     assert_fails(time(host), "did not complete", "smt=off left CPUs 3,5 online", "The host is back on")
     assert (host.results / "raw/fake/01-running.jsonl").exists()
@@ -158,77 +170,102 @@ def test_a_failed_timing_is_fetched_and_the_host_restored(host: FakeHost) -> Non
     assert_back(host)
 
 
-def test_what_a_timing_refuses(host: FakeHost) -> None:
-    assert_fails(
-        time(host, ab_label="a/b", ab_iterations=0),
-        "ab_label is 'a/b'",
-        "ab_iterations is 0; ask for at least 1",
-    )
-    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
-    assert_fails(time(host), "root@desk has been using this host since")
-    assert not host.commands()
-
-
-def test_a_switch_is_done_once(host: FakeHost, switching: Kernel) -> None:
-    result = host.play("apply-now.yml", smt_switch_level="off", smt_switch_tune_fqs=True)
+def test_a_switch_is_done_once(switching: FakeLpar) -> None:
+    result = switching.play("apply-now.yml", smt_switch_level="off", smt_switch_tune_fqs=True)
 
     assert result.code == 0, result.output
     assert switching.online == {0, 4}
     assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
     assert ", expedited" in result.flat
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert not host.staging.exists()
+    assert not switching.staging.exists()
     switches = switching.get("ppc64_cpu.log").splitlines()
 
-    result = host.play("apply-now.yml", smt_switch_level="off")
+    result = switching.play("apply-now.yml", smt_switch_level="off")
 
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online as it is" in result.flat
     assert switching.get("ppc64_cpu.log").splitlines() == switches
 
 
-def test_a_switch_in_check_mode_is_a_dry_run(host: FakeHost, switching: Kernel) -> None:
-    before = files_of(host)
+@pytest.mark.slow
+def test_a_switch_in_check_mode_is_a_dry_run(switching: FakeLpar) -> None:
+    before = files_of(switching)
 
-    result = host.play("apply-now.yml", "--check", smt_switch_level="2")
+    result = switching.play("apply-now.yml", "--check", smt_switch_level="2")
 
     assert result.code == 0, result.output
     assert "would switch to smt=2 with ppc64_cpu: online are CPUs 0-7, afterwards 0-1,4-5" in result.flat
     assert recap(result.output)["changed"] == 1
-    assert files_of(host) == before
+    assert files_of(switching) == before
 
-    result = host.play("apply-now.yml", "--check", smt_switch_level="on")
+    result = switching.play("apply-now.yml", "--check", smt_switch_level="on")
 
     assert result.code == 0, result.output
     assert recap(result.output)["changed"] == 0
 
 
-def test_a_switch_that_fails_names_the_cpu_and_gives_the_host_back(host: FakeHost, switching: Kernel) -> None:
+@pytest.mark.slow
+def test_a_switch_that_fails_names_the_cpu_and_gives_the_host_back(switching: FakeLpar) -> None:
     switching.stick(6)
-    host.hosts["other"] = {"ansible_connection": "local"}
+    switching.hosts["other"] = {"ansible_connection": "local"}
 
-    result = host.play("apply-now.yml", smt_switch_level="off")
+    result = switching.play("apply-now.yml", smt_switch_level="off")
 
     assert_fails(result, "fake: SMT could not be switched to off")
     assert "CPUs 6-7 online but should be offline" in result.flat
     assert "other" not in result.output, "the next host is not touched"
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert not host.staging.exists()
+    assert not switching.staging.exists()
 
 
-@pytest.mark.parametrize("level", ["half", "0", True])
-def test_what_is_no_level_is_refused(host: FakeHost, switching: Kernel, level: object) -> None:
-    assert_fails(
-        host.play("apply-now.yml", smt_switch_level=level), "use on, off (quoted in YAML) or a number"
-    )
-    assert len(switching.online) == 8
+def held(host: FakeLpar) -> None:
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
 
-def test_a_switch_respects_who_holds_the_host(host: FakeHost, switching: Kernel) -> None:
-    host.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+NOT_TIMED = [
+    Case(
+        "variables",
+        ["ab_label is 'a/b'", "ab_iterations is 0; ask for at least 1"],
+        {"ab_label": "a/b", "ab_iterations": 0},
+    ),
+    Case("held", ["root@desk has been using this host since"], prepare=held),
+]
+NO_LEVEL = ["use on, off (quoted in YAML) or a number"]
+NOT_SWITCHED = [
+    Case("half", NO_LEVEL, {"smt_switch_level": "half"}),
+    Case("none", NO_LEVEL, {"smt_switch_level": "0"}),
+    Case("true", NO_LEVEL, {"smt_switch_level": True}),
+    Case("held", ["root@desk has been using this host since"], {"smt_switch_level": "off"}, prepare=held),
+]
 
-    assert_fails(
-        host.play("apply-now.yml", smt_switch_level="off"), "root@desk has been using this host since"
-    )
-    assert len(switching.online) == 8
-    assert host.staging.exists()
+
+def no_variants(host: FakeLpar) -> None:
+    del host.variables["ab_variants"]
+
+
+def act(host: FakeLpar) -> None:
+    host.act()
+
+
+@pytest.fixture(scope="module")
+def not_timed(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    work = tmp_path_factory.mktemp("time")
+    return refuse(work, "time.yml", NOT_TIMED, no_variants, ab_serial=2, ab_max_fail_percentage=100)
+
+
+@pytest.mark.parametrize("case", NOT_TIMED, ids=str)
+def test_what_a_timing_refuses(not_timed: Refusals, case: Case) -> None:
+    not_timed.check(case)
+
+
+@pytest.fixture(scope="module")
+def not_switched(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    work = tmp_path_factory.mktemp("switch")
+    all_at_once = {"smt_switch_serial": "100%", "smt_switch_max_fail_percentage": 100}
+    return refuse(work, "apply-now.yml", NOT_SWITCHED, act, **all_at_once)
+
+
+@pytest.mark.parametrize("case", NOT_SWITCHED, ids=str)
+def test_what_a_switch_refuses(not_switched: Refusals, case: Case) -> None:
+    assert len(not_switched.check(case).online) == 8

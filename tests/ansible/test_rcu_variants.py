@@ -7,24 +7,31 @@ import json
 
 import pytest
 
+from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import assert_back, assert_fails
-from tests.fakes.fake_lpar import FakeHost
+from tests.fakes.fake_lpar import FakeLpar
 
 # Eight boots where an A/B run has four.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 NAMES = ["stock", "revert-442bf3aaf55a", "cpuidle-expedited"]
 
 
 @pytest.fixture
-def lpar(host: FakeHost) -> FakeHost:
+def lpar(host: FakeLpar) -> FakeLpar:
     """A fake host with a kernel for every row."""
-    del host.variables["ab_variants"]
-    host.variables["rcu_variants_artifacts"] = {name: str(host.artifact(name)) for name in NAMES}
+    give_kernels(host)
     return host
 
 
-def test_four_rows_in_turns_and_the_table(lpar: FakeHost) -> None:
+def give_kernels(host: FakeLpar) -> None:
+    """Give it a kernel for every row."""
+    del host.variables["ab_variants"]
+    host.variables["rcu_variants_artifacts"] = {name: str(host.artifact(name)) for name in NAMES}
+
+
+@pytest.mark.slow
+def test_four_rows_in_turns_and_the_table(lpar: FakeLpar) -> None:
     result = lpar.play("rcu-variants.yml")
 
     assert result.code == 0, result.output
@@ -50,7 +57,7 @@ def test_four_rows_in_turns_and_the_table(lpar: FakeHost) -> None:
     assert_back(lpar)
 
 
-def test_some_rows_and_a_cpu_list(lpar: FakeHost) -> None:
+def test_some_rows_and_a_cpu_list(lpar: FakeLpar) -> None:
     lpar.variables["rcu_variants_artifacts"] = {"stock": str(lpar.artifact("stock"))}
 
     result = lpar.play(
@@ -74,7 +81,8 @@ def test_some_rows_and_a_cpu_list(lpar: FakeHost) -> None:
     assert_back(lpar)
 
 
-def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeLpar) -> None:
     before = {path: path.read_bytes() for path in lpar.root.rglob("*") if path.is_file()}
 
     result = lpar.play("rcu-variants.yml", "--check")
@@ -89,30 +97,8 @@ def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeHost)
     assert not lpar.results.exists()
 
 
-def test_bad_variables_are_all_named_at_once(lpar: FakeHost) -> None:
-    result = lpar.play(
-        "rcu-variants.yml",
-        rcu_variants_rows=["cpuidle-expedited", "revert"],
-        rcu_variants_artifacts={"stock": "/srv/stock/artifact.json"},
-    )
-
-    assert_fails(
-        result,
-        "rcu_variants_rows names revert; the table has stock, revert-442bf3aaf55a,",
-        "name stock, and one row or more to hold against it",
-        "rcu_variants_artifacts has no kernel for cpuidle-expedited",
-    )
-    assert not lpar.commands()
-
-
-def test_a_host_with_one_cpu_is_refused(lpar: FakeHost) -> None:
-    lpar.write("sys/devices/system/cpu/present", "0\n")
-
-    assert_fails(lpar.play("rcu-variants.yml"), "the host has one CPU, so none can go offline")
-    assert not lpar.commands()
-
-
-def test_rows_that_are_not_what_they_say_make_no_table(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_rows_that_are_not_what_they_say_make_no_table(lpar: FakeLpar) -> None:
     """The same kernel under two names: the results are kept, the host is back, the run has failed."""
     lpar.artifact("cpuidle-expedited", boots="6.12-stock", release="6.12-stock")
 
@@ -124,11 +110,44 @@ def test_rows_that_are_not_what_they_say_make_no_table(lpar: FakeHost) -> None:
     assert_back(lpar)
 
 
-def test_a_failed_row_keeps_its_results_and_makes_no_table(lpar: FakeHost) -> None:
-    lpar.write("timer-fault", "fails")
+@pytest.mark.slow
+def test_a_failed_row_keeps_its_results_and_makes_no_table(lpar: FakeLpar) -> None:
+    lpar.put("timer-fault", "fails")
 
     result = lpar.play("rcu-variants.yml")
 
     assert_fails(result, "variant 'stock' did not complete")
     assert not (lpar.results / "table").exists()
     assert_back(lpar)
+
+
+def one_cpu(host: FakeLpar) -> None:
+    host.put("sys/devices/system/cpu/present", "0")
+
+
+REFUSED = [
+    Case(
+        "variables",
+        [
+            "rcu_variants_rows names revert; the table has stock, revert-442bf3aaf55a,",
+            "name stock, and one row or more to hold against it",
+            "rcu_variants_artifacts has no kernel for cpuidle-expedited",
+        ],
+        {
+            "rcu_variants_rows": ["cpuidle-expedited", "revert"],
+            "rcu_variants_artifacts": {"stock": "/srv/stock/artifact.json"},
+        },
+    ),
+    Case("single", ["the host has one CPU, so none can go offline"], prepare=one_cpu),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    """One run that refuses all hosts."""
+    return refuse(tmp_path_factory.mktemp("refusals"), "rcu-variants.yml", REFUSED, give_kernels)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_is_refused(refusals: Refusals, case: Case) -> None:
+    refusals.check(case)

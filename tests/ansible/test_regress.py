@@ -13,7 +13,7 @@ from junitparser import JUnitXml
 
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
 from tests.ansible.test_operations import NOWHERE, files_of
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeHost
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar
 
 # Three boots each, and the tools that judge take seconds to start.
 pytestmark = pytest.mark.timeout(300)
@@ -22,7 +22,7 @@ MATRIX = ["stock", "expedited", "patched"]
 
 
 @pytest.fixture
-def lpar(host: FakeHost) -> FakeHost:
+def lpar(host: FakeLpar) -> FakeLpar:
     """A fake host, and variables for a regression run."""
     del host.variables["ab_results_dir"]
     variants = host.variables.pop("ab_variants")
@@ -34,22 +34,22 @@ def lpar(host: FakeHost) -> FakeHost:
     return host
 
 
-def store(host: FakeHost) -> list[dict[str, Any]]:
+def store(host: FakeLpar) -> list[dict[str, Any]]:
     """The runs in the history, in the order in which they were added."""
     path = host.results / "history/runs.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def raw(host: FakeHost, name: str = "fake") -> list[str]:
+def raw(host: FakeLpar, name: str = "fake") -> list[str]:
     return sorted(path.name for path in (host.results / "runs/night/raw" / name).iterdir())
 
 
-def reasons(host: FakeHost, name: str = "fake") -> dict[str, str]:
+def reasons(host: FakeLpar, name: str = "fake") -> dict[str, str]:
     """Why variants of a host failed, by variant."""
     return {run["variant"]: run["failed"] for run in store(host) if run["failed"] and run["host"] == name}
 
 
-def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeHost) -> None:
+def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeLpar) -> None:
     result = lpar.play("regress.yml")
 
     assert result.code == 0, result.output
@@ -87,9 +87,10 @@ def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeHost) -> None:
     assert [run["kernel"] for run in store(lpar)][3:] == ["6.12-patched-2"]
 
 
-def test_a_run_goes_on_where_it_ended(lpar: FakeHost) -> None:
-    lpar.write("timer-fault", "fails")
-    lpar.write("timer-fault-of", "expedited")
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_ended(lpar: FakeLpar) -> None:
+    lpar.put("timer-fault", "fails")
+    lpar.put("timer-fault-of", "expedited")
 
     result = lpar.play("regress.yml")
 
@@ -124,7 +125,8 @@ def test_a_run_goes_on_where_it_ended(lpar: FakeHost) -> None:
     assert (lpar.commands(), store(lpar)) == (commands, kept)
 
 
-def test_a_host_that_is_down_is_recorded_and_the_others_are_measured(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_host_that_is_down_is_recorded_and_the_others_are_measured(lpar: FakeLpar) -> None:
     """Hosts are named as in the inventory, since one that is down cannot be asked; runs by their day."""
     lpar.hosts = {"adown": NOWHERE, "lpar17.example.com": {"ansible_connection": "local"}}
     del lpar.variables["regress_run"]
@@ -151,8 +153,9 @@ def test_a_host_that_is_down_is_recorded_and_the_others_are_measured(lpar: FakeH
     assert_back(lpar)
 
 
-def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost) -> None:
-    lpar.write("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+@pytest.mark.slow
+def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeLpar) -> None:
+    lpar.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
 
     result = lpar.play("regress.yml", regress_verdict_fails=False)
 
@@ -161,10 +164,11 @@ def test_a_host_that_another_run_holds_is_left_alone_and_recorded(lpar: FakeHost
     assert "root@desk has been using this host since 2026-11-20T08:00:00Z" in reasons(lpar)["stock"]
     assert set(reasons(lpar)) == set(MATRIX)
     assert not lpar.commands()
-    assert json.loads(lpar.read("var/lib/hotplug-acceleration/lock.json")) == OWNER
+    assert json.loads(lpar.get("var/lib/hotplug-acceleration/lock.json")) == OWNER
 
 
-def test_a_boot_that_fails_is_that_variants_and_what_came_after_it(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_boot_that_fails_is_that_variants_and_what_came_after_it(lpar: FakeLpar) -> None:
     lpar.artifact("patched", boots="6.12-old")
 
     result = lpar.play("regress.yml")
@@ -176,8 +180,9 @@ def test_a_boot_that_fails_is_that_variants_and_what_came_after_it(lpar: FakeHos
     assert_back(lpar)
 
 
-def test_a_host_that_was_left_changed_after_the_last_timing_is_a_failure(lpar: FakeHost) -> None:
-    lpar.write("fault", "reboot-ignored")
+@pytest.mark.slow
+def test_a_host_that_was_left_changed_after_the_last_timing_is_a_failure(lpar: FakeLpar) -> None:
+    lpar.put("fault", "reboot-ignored")
 
     result = lpar.play("regress.yml")
 
@@ -188,7 +193,8 @@ def test_a_host_that_was_left_changed_after_the_last_timing_is_a_failure(lpar: F
     assert lpar.staging.exists(), "the lock stays"
 
 
-def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeLpar) -> None:
     before = files_of(lpar)
 
     result = lpar.play("regress.yml", "--check")
@@ -206,7 +212,8 @@ def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeHost)
     assert not lpar.results.exists()
 
 
-def test_bad_variables_are_all_named_and_nobodys_failure(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_bad_variables_are_all_named_and_nobodys_failure(lpar: FakeLpar) -> None:
     result = lpar.play(
         "regress.yml",
         regress_artifacts={"stock": "/s", "fixed": "/f"},
@@ -226,7 +233,8 @@ def test_bad_variables_are_all_named_and_nobodys_failure(lpar: FakeHost) -> None
     assert (store(lpar), lpar.commands()) == ([], [])
 
 
-def test_a_history_that_cannot_be_written_fails_whatever_the_verdict(lpar: FakeHost) -> None:
+@pytest.mark.slow
+def test_a_history_that_cannot_be_written_fails_whatever_the_verdict(lpar: FakeLpar) -> None:
     lpar.results.mkdir()
     (lpar.results / "history").write_text("in the way")
 

@@ -13,15 +13,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeHost, PlayResult
+from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeLpar, PlayResult
 
 SECTION = (REPO / "docs/guides/operators/nightly-runs.md").read_text()
 COMMANDS = re.findall(r"^(ansible-playbook|ansible-runner|ansible/\S+) (.*)$", SECTION, re.MULTILINE)
 VARIABLES = json.loads(SECTION.partition("```json\n")[2].partition("```")[0])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_its_commands_run_as_they_stand_there(host: FakeHost, tmp_path: Path) -> None:
+def test_its_commands_run_as_they_stand_there(host: FakeLpar, tmp_path: Path) -> None:
     """In their order, on one host, with the variables that stand there."""
     srv = tmp_path / "srv"
     for variant in host.variables.pop("ab_variants"):
@@ -63,7 +64,7 @@ def test_its_commands_run_as_they_stand_there(host: FakeHost, tmp_path: Path) ->
     assert list(units.iterdir()) == []
 
 
-def carry_out(host: FakeHost, program: str, words: list[str]) -> PlayResult:
+def carry_out(host: FakeLpar, program: str, words: list[str]) -> PlayResult:
     """Run a command of the page, with this host's inventory and variables, and this checkout's folders."""
     inventory, *variables = host.options()[1:]
     if program == "ansible-runner":
@@ -97,6 +98,7 @@ def test_its_variables_are_options_and_the_reference_has_every_option() -> None:
     assert set(VARIABLES) <= options | {"ab_iterations"}
 
 
+@pytest.mark.slow
 def test_the_execution_environment_is_of_the_locked_versions(tmp_path: Path) -> None:
     definition = ANSIBLE / "execution-environment.yml"
     locked = dict(re.findall(r"^([\w-]+)==(\S+)", (REPO / "requirements.lock").read_text(), re.MULTILINE))

@@ -76,6 +76,7 @@ def test_it_ends_as_the_history_is(controller: Controller, entries: list[Entry],
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("playbook", "code"), [(2, 3), (4, 3), (5, 3), (8, 3), (99, 130)])
 def test_a_run_that_did_not_get_to_its_end_is_no_verdict(
     controller: Controller, playbook: int, code: int
@@ -100,6 +101,7 @@ def test_of_two_runs_one_goes_on(controller: Controller) -> None:
     assert controller.arguments() == []
 
 
+@pytest.mark.slow
 def test_what_ssh_leaves_behind_does_not_hold_the_next_run(controller: Controller) -> None:
     write(controller.directory / "history", STEADY)
     controller.playbook(f"sleep 60 >/dev/null 2>&1 & echo $! > {controller.folder}/master")

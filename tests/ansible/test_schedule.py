@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
+from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import assert_fails
 from tests.ansible.test_operations import files_of, recap
-from tests.fakes.fake_lpar import BIN, REPO, FakeHost
+from tests.fakes.fake_lpar import BIN, REPO, FakeLpar
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -17,8 +18,14 @@ SERVICE, TIMER = "etc/systemd/system/hotplug-regress.service", "etc/systemd/syst
 
 
 @pytest.fixture
-def node(host: FakeHost) -> FakeHost:
+def node(host: FakeLpar) -> FakeLpar:
     """A control node with what a schedule needs."""
+    become_node(host)
+    return host
+
+
+def become_node(host: FakeLpar) -> None:
+    """Make it one, with the variables for a schedule."""
     (host.root / "etc/systemd/system").mkdir(parents=True)
     (host.work / "inventory.yml").write_text("{}")
     (host.work / "regress.json").write_text("{}")
@@ -31,10 +38,9 @@ def node(host: FakeHost) -> FakeHost:
         "schedule_bin_dir": str(BIN),
         "schedule_unit_dir": str(host.root / "etc/systemd/system"),
     }
-    return host
 
 
-def unit(host: FakeHost, path: str) -> dict[str, dict[str, str]]:
+def unit(host: FakeLpar, path: str) -> dict[str, dict[str, str]]:
     """A unit's sections; of a setting that is there several times, the last."""
     parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign]
@@ -42,13 +48,13 @@ def unit(host: FakeHost, path: str) -> dict[str, dict[str, str]]:
     return {section: dict(parser[section]) for section in parser.sections()}
 
 
-def acts(host: FakeHost) -> list[str]:
+def acts(host: FakeLpar) -> list[str]:
     """What systemd was told to do."""
     words = [command[1:] for command in host.commands() if command[0] == "systemctl"]
     return [" ".join(one) for one in words if one[0] not in ("show", "is-enabled", "is-system-running")]
 
 
-def test_a_schedule_is_installed_once_and_removed_once(node: FakeHost) -> None:
+def test_a_schedule_is_installed_once_and_removed_once(node: FakeLpar) -> None:
     result = node.play("schedule.yml")
 
     assert result.code == 0, result.output
@@ -102,7 +108,8 @@ def test_a_schedule_is_installed_once_and_removed_once(node: FakeHost) -> None:
     assert recap(result.output)["changed"] == 0
 
 
-def test_the_units_are_ones_that_systemd_takes(node: FakeHost) -> None:
+@pytest.mark.slow
+def test_the_units_are_ones_that_systemd_takes(node: FakeLpar) -> None:
     """By systemd-analyze of this machine, which the playbook asks, too."""
     metrics = node.work / "metrics/hotplug.prom"
     assert node.play("schedule.yml", schedule_metrics=str(metrics), schedule_name="nightly").code == 0
@@ -122,7 +129,8 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)
 
 
-def test_check_mode_changes_nothing_and_is_honest(node: FakeHost) -> None:
+@pytest.mark.slow
+def test_check_mode_changes_nothing_and_is_honest(node: FakeLpar) -> None:
     result = node.play("schedule.yml", "--check")
 
     assert result.code == 0, result.output
@@ -145,52 +153,16 @@ def test_check_mode_changes_nothing_and_is_honest(node: FakeHost) -> None:
     assert (node.root / TIMER).exists()
 
 
-def test_what_a_control_node_lacks_is_named_at_once(node: FakeHost) -> None:
-    result = node.play(
-        "schedule.yml",
-        schedule_user="nobody_at_all",
-        schedule_vars_file="/nowhere/vars.json",
-        schedule_bin_dir="/nowhere/bin",
-        schedule_on_calendar="*-*-* 25:00",
-        schedule_randomized_delay="30 parsecs",
-    )
-
-    assert_fails(
-        result,
-        "there is no user nobody_at_all",
-        "/nowhere/bin/ansible-playbook, /nowhere/bin/hotplug-timer, /nowhere/vars.json: not there",
-        "schedule_on_calendar: Failed to parse calendar specification '*-*-* 25:00'",
-        "schedule_randomized_delay: Failed to parse time span '30 parsecs'",
-    )
-    assert not list((node.root / "etc/systemd/system").iterdir())
-
-
-def test_bad_variables_are_all_named_at_once(node: FakeHost) -> None:
-    result = node.play(
-        "schedule.yml",
-        schedule_user="",
-        schedule_dir="regress",
-        schedule_inventory="/a b",
-        schedule_name="a/b",
-    )
-
-    assert_fails(
-        result,
-        "schedule_name is 'a/b'",
-        "schedule_user is ''; name the user that has the ssh keys",
-        "schedule_dir, schedule_inventory: not what goes into a unit; give absolute paths",
-    )
-    assert not node.commands()
-
-
-def test_without_systemd_there_is_no_schedule(node: FakeHost) -> None:
+@pytest.mark.slow
+def test_without_systemd_there_is_no_schedule(node: FakeLpar) -> None:
     (node.root / "bin/systemctl").write_text("#!/bin/sh\necho offline; exit 1\n")
 
     assert_fails(node.play("schedule.yml"), "systemd does not run here, it says 'offline'")
     assert not list((node.root / "etc/systemd/system").iterdir())
 
 
-def test_units_that_systemd_refuses_are_not_installed(node: FakeHost) -> None:
+@pytest.mark.slow
+def test_units_that_systemd_refuses_are_not_installed(node: FakeLpar) -> None:
     wrapper = node.root / "bin/systemd-analyze"
     wrapper.write_text(
         "#!/bin/sh\n"
@@ -202,3 +174,50 @@ def test_units_that_systemd_refuses_are_not_installed(node: FakeHost) -> None:
     assert_fails(node.play("schedule.yml"), "systemd refuses the units:", "oneshoot", "nothing was installed")
     assert not list((node.root / "etc/systemd/system").iterdir())
     assert list((node.work / "tmp").iterdir()) == []
+
+
+REFUSED = [
+    Case(
+        "lacking",
+        [
+            "there is no user nobody_at_all",
+            "/nowhere/bin/ansible-playbook, /nowhere/bin/hotplug-timer, /nowhere/vars.json: not there",
+            "schedule_on_calendar: Failed to parse calendar specification '*-*-* 25:00'",
+            "schedule_randomized_delay: Failed to parse time span '30 parsecs'",
+        ],
+        {
+            "schedule_user": "nobody_at_all",
+            "schedule_vars_file": "/nowhere/vars.json",
+            "schedule_bin_dir": "/nowhere/bin",
+            "schedule_on_calendar": "*-*-* 25:00",
+            "schedule_randomized_delay": "30 parsecs",
+        },
+    ),
+    Case(
+        "variables",
+        [
+            "schedule_name is 'a/b'",
+            "schedule_user is ''; name the user that has the ssh keys",
+            "schedule_dir, schedule_inventory: not what goes into a unit; give absolute paths",
+        ],
+        {
+            "schedule_user": "",
+            "schedule_dir": "regress",
+            "schedule_inventory": "/a b",
+            "schedule_name": "a/b",
+        },
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
+    """One run that refuses all control nodes."""
+    work = tmp_path_factory.mktemp("refusals")
+    return refuse(work, "schedule.yml", REFUSED, become_node, schedule_host="smt_hosts")
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_what_is_refused(refusals: Refusals, case: Case) -> None:
+    """All that is wrong is named at once, and no unit is written."""
+    refusals.check(case)

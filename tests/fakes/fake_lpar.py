@@ -1,28 +1,41 @@
-"""A fake host that whole playbooks run against: local connection, its own proc/ and sys/, its own kexec."""
+"""A fake host that whole playbooks run against: local connection, its own proc/ and sys/, its own kexec.
+
+Playbooks run in forks of a process that has imported Ansible: see playserver.py.
+"""
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
+import textwrap
 import uuid
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import yaml
 
 from tests import FAKES as PROGRAMS
 from tests import ROOT
+from tests.fakes.fakehost import FakeHost
 
 REPO = ROOT
 ANSIBLE = REPO / "ansible"
 FAKES = PROGRAMS / "programs"
 BIN = Path(sys.executable).parent
 MACHINE = os.uname().machine
+#: The interpreter below the environment: it starts without looking for packages.
+BASE_PYTHON = str(getattr(sys, "_base_executable", sys.executable))
 
 #: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
 SSH = """#!/bin/sh
@@ -32,8 +45,21 @@ PATH={root}/bin:$PATH
 exec /bin/sh -c "$command"
 """
 
+#: The roles demand root, as on a real host; in a user namespace of its own, every user is.
+ROOT_HERE = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
+ANSIBLE_ENVIRONMENT = {
+    "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
+    "ANSIBLE_NOCOLOR": "1",
+    "ANSIBLE_LOCALHOST_WARNING": "0",
+    "LC_ALL": "C.UTF-8",
+}
+
 DEFAULT_RELEASE = "6.12-default"
 DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
+
+
+#: A task that failed, with what it told as YAML.
+FAILED = re.compile(r"^(?:fatal|failed): \[([^\]\s]+)[^\]\n]*\].*=> *\n((?: .*\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -48,23 +74,54 @@ class PlayResult:
         """The output with YAML's folding undone, for looking up messages."""
         return re.sub(r"\s+", " ", self.output)
 
+    @property
+    def failures(self) -> dict[str, str]:
+        """The messages of the tasks that failed, by host."""
+        told: dict[str, str] = {}
+        for host, block in FAILED.findall(self.output):
+            message = str(yaml.safe_load(textwrap.dedent(block)).get("msg", ""))
+            told[host] = " ".join([told.get(host, ""), *message.split()])
+        return told
 
-@dataclass
-class FakeHost:
-    """A host made of files below root, and what is needed to run playbooks against it."""
 
-    root: Path
-    work: Path
-    variables: dict[str, Any] = field(default_factory=dict)
-    hosts: dict[str, Any] = field(default_factory=lambda: {"fake": {"ansible_connection": "local"}})
+class FakeLpar(FakeHost):
+    """A host made of files below root, and what is needed to run playbooks against it.
 
-    def write(self, path: str, text: str) -> None:
-        target = self.root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    `variables` go to every play, `hosts` are those of its inventory with variables of their own.
+    """
 
-    def read(self, path: str) -> str:
-        return (self.root / path).read_text().strip()
+    def __init__(self, root: Path, work: Path) -> None:
+        super().__init__(root)
+        self.work = work
+        self.variables: dict[str, Any] = {}
+        self.hosts: dict[str, Any] = {"fake": self.reached_locally()}
+
+    def reached_locally(self) -> dict[str, Any]:
+        """Return a host's variables for a connection that is none."""
+        return {
+            "ansible_connection": "local",
+            "ansible_python_interpreter": str(self.root / "bin/python3"),
+        }
+
+    def beside(self, name: str) -> FakeLpar:
+        """Make another such host in the same inventory; it has its own files, and this one's programs."""
+        (self.work / name).mkdir()
+        other = build(self.work / name)
+        self.hosts[name] = {
+            **self.reached_locally(),
+            "ab_sysroot": str(other.root),
+            "ab_staging_dir": str(other.staging),
+        }
+        return other
+
+    def act(self) -> FakeLpar:
+        """Have it act as a kernel does, with a ppc64_cpu: a POWER host of two cores x SMT4."""
+        FakeHost.build(self.root)
+        self.put("proc/cmdline", DEFAULT_CMDLINE)
+        self.put("proc/sys/kernel/osrelease", DEFAULT_RELEASE)
+        self.add_fqs_delays()
+        self.install_ppc64_cpu(path="control")
+        return self
 
     @property
     def staging(self) -> Path:
@@ -127,10 +184,10 @@ class FakeHost:
 
     def distribution(self, text: str, prefix: str) -> None:
         """Make it a host of a distribution, with GRUB and the package managers of all of them."""
-        self.write("etc/os-release", text)
+        self.put("etc/os-release", text)
         saved = 'custom.cfg next_entry\nset default="${saved_entry}"\n'
         config = saved if prefix == "grub" or "suse" in text else "next_entry"
-        self.write(f"boot/{prefix}/grub.cfg", config)
+        self.put(f"boot/{prefix}/grub.cfg", config)
         tools = [f"{prefix}-{tool}" for tool in ("reboot", "set-default", "editenv", "probe", "mkrelpath")]
         self.install(*tools, "dpkg", "dpkg-query", "rpm", "grubby")
 
@@ -138,8 +195,7 @@ class FakeHost:
         """Put fake commands on the host's PATH."""
         for name in names:
             command = self.root / "bin" / name
-            shutil.copy(FAKES / "fake.py", command)
-            command.write_text(f"#!{sys.executable}\n{command.read_text()}")
+            command.write_text(f"#!{BASE_PYTHON} -IS\n{(FAKES / 'fake.py').read_text()}")
             command.chmod(0o755)
 
     @property
@@ -165,7 +221,10 @@ class FakeHost:
     def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
         """Run a playbook of ansible/playbooks, or several with a space between, against this host."""
         paths = [str(ANSIBLE / "playbooks" / name) for name in playbook.split()]
-        return self.run([str(BIN / "ansible-playbook"), *paths, *self.options(**variables), *arguments])
+        output = self.work / "output"
+        words = [*paths, *self.options(**variables), *arguments]
+        code = _server().run(words, self.environment(), self.work, output)
+        return PlayResult(code, output.read_text())
 
     def options(self, **variables: Any) -> list[str]:
         """Write an inventory and the variables; return what makes ansible-playbook use them."""
@@ -175,42 +234,111 @@ class FakeHost:
         inventory.write_text(json.dumps({"smt_hosts": {"hosts": self.hosts}}))
         return ["-i", str(inventory), "-e", f"@{vars_file}"]
 
-    def run(self, command: list[str]) -> PlayResult:
-        """Run a command that runs a playbook."""
-        # The roles demand root, as on a real host; in a user namespace of its own, anybody is.
-        root = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
-        environment = {
+    def environment(self) -> dict[str, str]:
+        """Return what the programs of a play find in their environment."""
+        return {
             "PATH": f"{self.root / 'bin'}:{BIN}:/usr/bin:/bin",
             "HOME": str(self.work),
             "TMPDIR": str(self.work / "tmp"),
-            "ANSIBLE_CONFIG": str(ANSIBLE / "ansible.cfg"),
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_LOCALHOST_WARNING": "0",
-            "LC_ALL": "C.UTF-8",
+            **ANSIBLE_ENVIRONMENT,
             # Where the tools are not installed from this checkout.
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
+
+    def run(self, command: list[str]) -> PlayResult:
+        """Run a command that runs a playbook."""
         run = subprocess.run(
-            [*root, *command], env=environment, capture_output=True, text=True, check=False, cwd=self.work
+            [*ROOT_HERE, *command],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.work,
         )
         return PlayResult(run.returncode, run.stdout + run.stderr)
 
 
-def build(work: Path) -> FakeHost:
+class PlayServer:
+    """A process that has imported Ansible and runs playbooks in forks of itself."""
+
+    def __init__(self) -> None:
+        self._home = tempfile.mkdtemp(prefix="playserver.")
+        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, "HOME": self._home}
+        self._process = subprocess.Popen(
+            [*ROOT_HERE, sys.executable, str(PROGRAMS / "playserver.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, arguments: list[str], environment: Mapping[str, str], directory: Path, output: Path) -> int:
+        """Run ansible-playbook with these arguments; returns its exit code. What it prints goes to OUTPUT."""
+        job = {
+            "arguments": arguments,
+            "environment": dict(environment),
+            "directory": str(directory),
+            "output": str(output),
+        }
+        try:
+            commands, answers = _open(self._process.stdin), _open(self._process.stdout)
+            commands.write(f"{json.dumps(job)}\n")
+            commands.flush()
+            return int(answers.readline())
+        except BaseException:
+            # A test that ran out of time: what it started must not go on beside the next one.
+            self.close()
+            raise
+
+    @property
+    def ended(self) -> bool:
+        """Whether it can take no more jobs."""
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        """End it, and what it runs."""
+        if not self.ended:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+
+def _open(stream: IO[str] | None) -> IO[str]:
+    assert stream is not None
+    return stream
+
+
+#: The one of this process, started with the first play.
+_started: list[PlayServer] = []
+
+
+def _server() -> PlayServer:
+    if not _started:
+        atexit.register(lambda: [server.close() for server in _started])
+    if not _started or _started[-1].ended:
+        _started.append(PlayServer())
+    return _started[-1]
+
+
+def build(work: Path) -> FakeLpar:
     """Make a healthy fake host with two artefacts, and variables for a short run."""
-    fake = FakeHost(work / "host", work)
+    fake = FakeLpar(work / "host", work)
     (work / "tmp").mkdir()
-    fake.write("proc/cmdline", f"{DEFAULT_CMDLINE}\n")
-    fake.write("proc/sys/kernel/osrelease", f"{DEFAULT_RELEASE}\n")
-    fake.write("proc/sys/kernel/random/boot_id", f"{uuid.uuid4()}\n")
-    fake.write("proc/sys/kernel/kexec_load_disabled", "0\n")
-    fake.write("sys/kernel/kexec_loaded", "0\n")
-    fake.write("sys/kernel/rcu_expedited", "0\n")
-    fake.write("sys/devices/system/cpu/smt/control", "on\n")
-    fake.write("sys/devices/system/cpu/present", "0-15\n")
-    fake.write("sys/devices/system/cpu/online", "0-15\n")
-    fake.write("default.json", json.dumps({"release": DEFAULT_RELEASE, "cmdline": DEFAULT_CMDLINE}))
-    fake.write("bin/fakehost.json", json.dumps({"root": str(fake.root)}))
+    fake.put("proc/cmdline", DEFAULT_CMDLINE)
+    fake.put("proc/sys/kernel/osrelease", DEFAULT_RELEASE)
+    fake.put("proc/sys/kernel/random/boot_id", str(uuid.uuid4()))
+    fake.put("proc/sys/kernel/kexec_load_disabled", "0")
+    fake.put("sys/kernel/kexec_loaded", "0")
+    fake.put("sys/kernel/rcu_expedited", "0")
+    fake.put("sys/devices/system/cpu/smt/control", "on")
+    fake.put("sys/devices/system/cpu/present", "0-15")
+    fake.put("sys/devices/system/cpu/online", "0-15")
+    fake.put("default.json", json.dumps({"release": DEFAULT_RELEASE, "cmdline": DEFAULT_CMDLINE}))
+    fake.put("bin/fakehost.json", json.dumps({"root": str(fake.root)}))
+    python = fake.root / "bin/python3"
+    python.write_text(f'#!/bin/sh\nexec {BASE_PYTHON} -S -E "$@"\n')
+    python.chmod(0o755)
     fake.install("kexec", "systemctl", "systemd-run")
     variants = [{"name": name, "artifact": str(fake.artifact(name))} for name in ("stock", "patched")]
     fake.variables = {

@@ -3,20 +3,20 @@
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
 `fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, reboot-ignored,
 boot-full or entry-kept. A kernel whose image is the word PANIC panics, and the default one comes up.
+A file `slow-timing` there has what systemd-run starts go on after it; else it is over then.
 
 It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
 """
 
+# What takes long to import is imported where it is used: a play starts a hundred of these.
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
-import tarfile
-import uuid
 from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ROOT = Path(json.loads(Path(sys.argv[0]).with_name("fakehost.json").read_text())["root"])
 LOADED = ROOT / "sys/kernel/kexec_loaded"
@@ -35,7 +35,7 @@ def fault() -> str:
 
 
 def boot(release: str, cmdline: str) -> None:
-    (ROOT / "proc/sys/kernel/random/boot_id").write_text(f"{uuid.uuid4()}\n")
+    (ROOT / "proc/sys/kernel/random/boot_id").write_text(Path("/proc/sys/kernel/random/uuid").read_text())
     (ROOT / "proc/sys/kernel/osrelease").write_text(f"{release}\n")
     (ROOT / "proc/cmdline").write_text(f"{cmdline}\n")
     LOADED.write_text("0\n")
@@ -72,12 +72,12 @@ def default() -> None:
         boot(kernel["release"], kernel["cmdline"])
 
 
-def stored(path: Path) -> dict[str, Any]:
+def stored(path: Path) -> "dict[str, Any]":
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     return found
 
 
-def store(path: Path, content: dict[str, Any]) -> None:
+def store(path: Path, content: "dict[str, Any]") -> None:
     path.write_text(json.dumps(content))
 
 
@@ -155,7 +155,7 @@ def systemctl(argv: list[str]) -> int:
         return 0
     if verb in ("stop", "daemon-reload"):
         if verb == "stop" and unit_runs():
-            os.kill(int(UNIT.read_text()), signal.SIGTERM)
+            os.kill(int(UNIT.read_text()), 15)
         return 0
     if verb == "is-active":
         sys.stdout.write("active\n" if unit_runs() else "inactive\n")
@@ -164,6 +164,8 @@ def systemctl(argv: list[str]) -> int:
 
 
 def systemd_run(argv: list[str]) -> int:
+    import subprocess  # noqa: PLC0415 - see above
+
     command = list(argv)
     stderr = Path(os.devnull)
     while command[0].startswith("--"):
@@ -175,11 +177,15 @@ def systemd_run(argv: list[str]) -> int:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
         )
     UNIT.write_text(str(unit.pid))
+    if not (ROOT / "slow-timing").exists():
+        unit.wait()
     return 0
 
 
 def manager(argv: list[str]) -> int:
     """Stand in for dpkg, dpkg-query and rpm."""
+    import tarfile  # noqa: PLC0415 - see above
+
     packages = stored(PACKAGES)
     verb, what = argv[0], argv[-1]
     if verb in ("--show", "--query"):
@@ -201,6 +207,8 @@ def manager(argv: list[str]) -> int:
 
 def custom_entries(directory: Path) -> None:
     """Read custom.cfg as GRUB would."""
+    import re  # noqa: PLC0415 - see above
+
     path = directory / "custom.cfg"
     text = path.read_text() if path.exists() else ""
     found = re.findall(r"--id '([^']+)' \{.*?linux '([^']+)' (.*?)\n", text, re.DOTALL)

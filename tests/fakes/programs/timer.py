@@ -27,7 +27,7 @@ options = parser.parse_args()
 
 root: Path = options.sysroot
 fault = (root / "timer-fault").read_text().strip() if (root / "timer-fault").exists() else ""
-if (root / "timer-fault-of").exists() and (root / "timer-fault-of").read_text() != options.label:
+if (root / "timer-fault-of").exists() and (root / "timer-fault-of").read_text().strip() != options.label:
     fault = ""
 if fault == "refuses":
     sys.exit("hotplug-timer: error: SMT=3 is not a level of this machine; use 1, 2, 4 or 8")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import ANSIBLE, FakeHost
+from tests.fakes.fake_lpar import ANSIBLE, FakeLpar
 from tests.hotplug_host.agent.conftest import Step
 
 RELEASE = "6.12-patched"
@@ -26,13 +26,14 @@ menuentry 'hotplug-acceleration-{RELEASE}' --id 'hotplug-acceleration-{RELEASE}'
 }}
 ### END hotplug-acceleration-{RELEASE} ###
 """
+SHA256 = hashlib.sha256(b"kernel\n").hexdigest()
 FAMILIES = yaml.safe_load((ANSIBLE / "roles/boot_entry/vars/main.yml").read_text())["boot_entry_families"]
 Answer = tuple[int, dict[str, Any]]
 Ask = Callable[..., Answer]
 
 
 @pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLpar:
     """A host with GRUB's tools of its own on PATH."""
     made = fake_lpar.build(tmp_path)
     monkeypatch.setenv("PATH", f"{made.root / 'bin'}:/usr/bin:/bin")
@@ -40,9 +41,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
 
 
 @pytest.fixture
-def debian(host: FakeHost) -> FakeHost:
+def debian(host: FakeLpar) -> FakeLpar:
     host.distribution("ID=debian\n", "grub")
-    host.write(IMAGE.lstrip("/"), "kernel")
+    host.put(IMAGE.lstrip("/"), "kernel")
     return host
 
 
@@ -50,14 +51,14 @@ def debian(host: FakeHost) -> FakeHost:
 def entry(step: Step) -> Ask:
     """Call the step for one entry on a host of a family."""
 
-    def call(host: FakeHost, action: str, *arguments: str, family: str = "debian") -> Answer:
+    def call(host: FakeLpar, action: str, *arguments: str, family: str = "debian") -> Answer:
         return step(
             "boot-entry",
             f"--action={action}",
             f"--loader={json.dumps(FAMILIES[family])}",
             f"--release={RELEASE}",
             f"--image={IMAGE}",
-            f"--sha256={hashlib.sha256(b'kernel').hexdigest()}",
+            f"--sha256={SHA256}",
             "--words=panic=10",
             "--cmdline=BOOT_IMAGE=/vmlinuz root=UUID=1 ro quiet",
             "--initrd=/boot/initrd.img",
@@ -68,27 +69,27 @@ def entry(step: Step) -> Ask:
     return call
 
 
-def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeHost, entry: Ask) -> None:
-    debian.write("boot/grub/custom.cfg", "# theirs\n")
+def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeLpar, entry: Ask) -> None:
+    debian.put("boot/grub/custom.cfg", "# theirs")
     assert entry(debian, "look") == (0, {"changed": False, "present": False, "default": ""})
     for changed in (True, False):
         assert entry(debian, "once") == (0, {"changed": changed, "present": True, "default": ""})
     assert (debian.root / "boot/grub/custom.cfg").read_text() == f"# theirs\n{ENTRY}"
-    assert json.loads(debian.read("grubenv.json")) == {"next_entry": f"hotplug-acceleration-{RELEASE}"}
+    assert json.loads(debian.get("grubenv.json")) == {"next_entry": f"hotplug-acceleration-{RELEASE}"}
     for changed in (True, False):
         assert entry(debian, "remove") == (0, {"changed": changed, "present": False, "default": ""})
     assert (debian.root / "boot/grub/custom.cfg").read_text() == "# theirs\n"
-    assert json.loads(debian.read("grubenv.json")) == {}
+    assert json.loads(debian.get("grubenv.json")) == {}
 
 
 @pytest.mark.parametrize(
     ("change", "words", "early"),
     [
-        (lambda host: host.write("abstraction", "lvm"), "where GRUB cannot clear what boots one time", True),
-        (lambda host: host.write("boot/grub/grub.cfg", "next_entry"), "does not source custom.cfg", True),
-        (lambda host: host.write("boot/grub/grub.cfg", "custom.cfg"), "does not know next_entry", True),
+        (lambda host: host.put("abstraction", "lvm"), "where GRUB cannot clear what boots one time", True),
+        (lambda host: host.put("boot/grub/grub.cfg", "next_entry"), "does not source custom.cfg", True),
+        (lambda host: host.put("boot/grub/grub.cfg", "custom.cfg"), "does not know next_entry", True),
         (lambda host: (host.root / "boot/grub/grub.cfg").unlink(), "this host does not boot by GRUB", True),
-        (lambda host: host.write(IMAGE.lstrip("/"), "another"), "vmlinux has SHA-256 ", False),
+        (lambda host: host.put(IMAGE.lstrip("/"), "another"), "vmlinux has SHA-256 ", False),
         (lambda host: (host.root / IMAGE.lstrip("/")).unlink(), "vmlinux cannot be read", False),
         (
             lambda host: (host.root / "bin/grub-reboot").write_text("#!/bin/sh\n"),
@@ -108,7 +109,7 @@ def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeHost, entry: Ask)
     ],
 )
 def test_what_cannot_boot_one_time_is_refused(
-    debian: FakeHost, entry: Ask, change: Any, words: str, early: bool
+    debian: FakeLpar, entry: Ask, change: Any, words: str, early: bool
 ) -> None:
     change(debian)
     code, answer = entry(debian, "once")
@@ -118,14 +119,14 @@ def test_what_cannot_boot_one_time_is_refused(
     assert (entry(debian, "look")[0] != 0) == early
 
 
-def test_what_somebody_else_boots_one_time_stays(debian: FakeHost, entry: Ask) -> None:
+def test_what_somebody_else_boots_one_time_stays(debian: FakeLpar, entry: Ask) -> None:
     for value, left in (("theirs", {"next_entry": "theirs"}), ("", {})):
-        debian.write("grubenv.json", json.dumps({"next_entry": value}))
+        debian.put("grubenv.json", json.dumps({"next_entry": value}))
         assert entry(debian, "remove")[0] == 0
-        assert json.loads(debian.read("grubenv.json")) == left
+        assert json.loads(debian.get("grubenv.json")) == left
 
 
-def test_a_quote_does_not_get_into_an_entry(debian: FakeHost, entry: Ask) -> None:
+def test_a_quote_does_not_get_into_an_entry(debian: FakeLpar, entry: Ask) -> None:
     code, answer = entry(debian, "once", "--words=a='b")
     assert (code, answer["error"].partition(":")[0]) == (
         3,
@@ -133,11 +134,9 @@ def test_a_quote_does_not_get_into_an_entry(debian: FakeHost, entry: Ask) -> Non
     )
 
 
-def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeHost, entry: Ask) -> None:
+def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeLpar, entry: Ask) -> None:
     # As grub-mkconfig writes it for GRUB_DEFAULT=0: the variable is in there all the same.
-    debian.write(
-        "boot/grub/grub.cfg", 'custom.cfg next_entry\nset default="0"\nset saved_entry="${chosen}"\n'
-    )
+    debian.put("boot/grub/grub.cfg", 'custom.cfg next_entry\nset default="0"\nset saved_entry="${chosen}"\n')
     assert entry(debian, "look")[0] == 0
     for arguments in (["look", "--as-default"], ["default"]):
         code, answer = entry(debian, *arguments)
@@ -145,9 +144,9 @@ def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeHost, entry: A
         assert "GRUB_DEFAULT is not 'saved'" in answer["error"]
 
 
-def test_a_default_of_the_rhel_family_is_put_back(host: FakeHost, entry: Ask) -> None:
+def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) -> None:
     host.distribution('ID="rhel"\n', "grub2")
-    host.write(IMAGE.lstrip("/"), "kernel")
+    host.put(IMAGE.lstrip("/"), "kernel")
     code, before = entry(host, "look", family="redhat")
     assert (code, before["default"]) == (0, "/boot/vmlinuz-default")
     for action in ("once", "default"):
