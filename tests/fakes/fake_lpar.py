@@ -139,7 +139,7 @@ class FakeHost:
         for name in names:
             command = self.root / "bin" / name
             shutil.copy(FAKES / "fake.py", command)
-            command.write_text(f"#!{sys.executable}\n{command.read_text()}")
+            command.write_text(f"#!{sys.executable} -IS\n{command.read_text()}")
             command.chmod(0o755)
 
     @property
