@@ -229,6 +229,7 @@ def test_lines_are_kept_for_the_report_until_they_are_too_many(
     assert read_files([path]).raw is None
 
 
+@pytest.mark.slow
 def test_a_long_file_takes_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured is what stays and the most there was: both far below the file's size."""
     monkeypatch.setattr("hotplug_timer.reader.MAX_RAW", 0)

@@ -194,6 +194,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     refuses(ExitCode.INPUT, store.add, tmp_path, ENTRIES)
 
 
+@pytest.mark.slow
 def test_a_full_disk_adds_nothing(tmp_path: Path) -> None:
     store.add(tmp_path, ENTRIES[:1])
     before = (tmp_path / RUNS).read_bytes()
@@ -226,6 +227,7 @@ def test_who_adds_at_the_same_time_waits(tmp_path: Path) -> None:
     assert store.read(tmp_path).entries == tuple(entries)
 
 
+@pytest.mark.slow
 def test_processes_that_add_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]);"

@@ -433,6 +433,7 @@ def shape(element: Element) -> list[object]:
     phases=set(Phase) - {Phase.explain},
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+@pytest.mark.slow
 def test_no_text_of_a_file_changes_the_structure(tmp_path: Path, text: str) -> None:
     if tmp_path not in PLAIN_SHAPES:
         PLAIN_SHAPES[tmp_path] = shape(parse(hostile_page(tmp_path, "plain")))
