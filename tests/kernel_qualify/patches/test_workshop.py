@@ -108,14 +108,15 @@ def test_what_the_stock_file_has_is_no_problem_and_the_rest_is() -> None:
         {1: Outcome(frozenset({OLD})), 2: Outcome(frozenset({OLD, NEW})), 0: Outcome(frozenset({OLD}))}
     )
     jobs = [Job("one", shop, 1, ("a.c", "b.c")), Job("two", shop, 2, ("a.c",))]
-    assert checks.compile_each(shop, jobs, []) == {"one": [], "two": ["a.c: warning: new"]}
+    outcomes = checks.compile_each(jobs)
+    assert checks.new_reports(shop, outcomes, []) == {"one": [], "two": ["a.c: warning: new"]}
     assert shop.asked == [(1, ["a.c", "b.c"]), (2, ["a.c"]), (0, ["a.c"])]
 
 
 def test_stock_is_not_compiled_for_silence_nor_for_new_files() -> None:
     shop = Shop({1: Outcome(), 2: Outcome(frozenset({NEW}), ("compiling a.o failed",))})
     jobs = [Job("one", shop, 1, ("a.c",)), Job("two", shop, 2, ("a.c",))]
-    found = checks.compile_each(shop, jobs, created=["a.c"])
+    found = checks.new_reports(shop, checks.compile_each(jobs), created=["a.c"])
     assert found == {"one": [], "two": ["compiling a.o failed", "a.c: warning: new"]}
     assert [count for count, _ in shop.asked] == [1, 2]
 

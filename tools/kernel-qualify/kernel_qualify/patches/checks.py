@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotplug_common import needs
@@ -11,7 +11,7 @@ from hotplug_common.kernel import series
 from hotplug_common.needs import Need
 from kernel_qualify.patches import layout, patchfiles
 from kernel_qualify.patches.patchfiles import PatchFile
-from kernel_qualify.patches.workshop import ARCHES, Workshop
+from kernel_qualify.patches.workshop import ARCHES, Outcome, Workshop
 
 TELLS_ITS_LAYOUT = "Follow-the-rate-of-CLOCK_MONOTONIC.patch"
 """The patch whose message has a table of where struct clock_event_device has what programs an event."""
@@ -73,19 +73,25 @@ def experiment_job(shop: Workshop, name: str) -> Job:
     return Job(name, other, len(other.patches), tuple(touched))
 
 
-def compile_each(stock: Workshop, jobs: Sequence[Job], created: Sequence[str]) -> dict[str, list[str]]:
-    """Compile the files of each job; return what is wrong with each, by name.
+def compile_each(jobs: Sequence[Job]) -> dict[str, Outcome]:
+    """Compile the files of each job; return what came of each, by name."""
+    return {job.name: job.shop.outcome(job.count, job.files) for job in jobs}
+
+
+def new_reports(
+    stock: Workshop, outcomes: Mapping[str, Outcome], created: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return what is wrong with each outcome, by name.
 
     W=1 and sparse may report what they report of the stock file, and no more. The stock file is compiled only
     where there is something to compare with it; `created` are the files that the stock kernel lacks.
     """
-    after = {job.name: job.shop.outcome(job.count, job.files) for job in jobs}
-    reported = {finding.file for outcome in after.values() for finding in outcome.findings}
+    reported = {finding.file for outcome in outcomes.values() for finding in outcome.findings}
     files = sorted(reported - set(created))
     before = stock.outcome(0, files).findings if files else frozenset()
     return {
         name: [*outcome.problems, *map(str, sorted(outcome.findings - before))]
-        for name, outcome in after.items()
+        for name, outcome in outcomes.items()
     }
 
 

@@ -93,11 +93,12 @@ def survey(shop: Workshop, selection: Selection) -> dict[str, list[str]]:
         for patch in patchfiles.experimental_patches(paths.patches):
             found[checked(patch)] = checks.checkpatch(shop, patch)
         jobs = [*(checks.experiment_job(shop, name) for name in names), *jobs]
-    reported = checks.compile_each(shop, jobs, created)
-    found |= {compiled(name): problems for name, problems in reported.items()}
+    outcomes = checks.compile_each(jobs)
     if selection.everything:
         found |= {placed(arch.name): checks.misplaced(shop, every, arch) for arch in ARCHES}
-    return found
+    # Going back to the stock tree takes a configuration and a while: once, after everything else.
+    reports = checks.new_reports(shop, outcomes, created)
+    return found | {compiled(name): problems for name, problems in reports.items()}
 
 
 def surveys(shops: Mapping[str, Workshop], selection: Selection) -> dict[str, dict[str, list[str]]]:

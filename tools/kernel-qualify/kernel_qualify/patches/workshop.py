@@ -191,12 +191,14 @@ class Workshop:
             raise _failure(f"compiling {name} ({arch.name})", output)
         return folder / name
 
-    def make(self, kbuild: str, prefix: str, folder: Path, arguments: Sequence[str]) -> tuple[int, str]:
+    def make(
+        self, kbuild: str, prefix: str, folder: Path, arguments: Sequence[str], launcher: str = "ccache "
+    ) -> tuple[int, str]:
         """Run make for an architecture and a compiler, in an object directory; its exit code and output."""
         command = [
             *("make", f"-j{os.cpu_count()}", f"O={folder}"),
             *(f"ARCH={kbuild}", f"CROSS_COMPILE={prefix}"),
-            *(f"CC=ccache {prefix}gcc", "HOSTCC=ccache gcc"),
+            *(f"CC={launcher}{prefix}gcc", "HOSTCC=ccache gcc"),
             *arguments,
         ]
         # No CCACHE_BASEDIR: it would make the paths in warnings relative.
@@ -215,7 +217,8 @@ class Workshop:
 
     def _make(self, arch: Arch, arguments: Sequence[str]) -> tuple[int, str]:
         self._go_on()
-        return self.make(arch.kbuild, arch.cross_prefix, self._objects(arch), arguments)
+        # What is reported is kept; ccache would only preprocess each file once more.
+        return self.make(arch.kbuild, arch.cross_prefix, self._objects(arch), arguments, launcher="")
 
     def _objects(self, arch: Arch) -> Path:
         return self.folder / arch.name
