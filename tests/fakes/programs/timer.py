@@ -15,7 +15,7 @@ from typing import Any
 parser = argparse.ArgumentParser()
 parser.add_argument("command", choices=["run"])
 parser.add_argument("operations", nargs="+")
-for name in ("label", "iterations", "count-iterations", "warmup", "settle", "timeout"):
+for name in ("variant", "iterations", "count-iterations", "warmup", "settle", "timeout"):
     parser.add_argument(f"--{name}", required=True)
 parser.add_argument("--output", type=Path, required=True)
 parser.add_argument("--sysroot", type=Path, required=True)
@@ -27,7 +27,7 @@ options = parser.parse_args()
 
 root: Path = options.sysroot
 fault = (root / "timer-fault").read_text().strip() if (root / "timer-fault").exists() else ""
-if (root / "timer-fault-of").exists() and (root / "timer-fault-of").read_text().strip() != options.label:
+if (root / "timer-fault-of").exists() and (root / "timer-fault-of").read_text().strip() != options.variant:
     fault = ""
 if fault == "refuses":
     sys.exit("hotplug-timer: error: SMT=3 is not a level of this machine; use 1, 2, 4 or 8")
@@ -52,7 +52,7 @@ records: list[dict[str, Any]] = [
         "schema": "result/3",
         "tool": "hotplug-timer",
         "run_id": run_id,
-        "variant": options.label,
+        "variant": options.variant,
         "started": now,
         "tool_version": "fake",
         "host": {
