@@ -40,7 +40,7 @@ def test_nobody_holds_it_and_nothing_else_is_left(host: Host) -> None:
 
 def test_it_was_timed_on_that_kernel(timed: list[dict[str, Any]], kernel: dict[str, Any]) -> None:
     (run, *records, end) = timed
-    assert (run["label"], run["host"]["kernel_release"]) == ("deployed", kernel["release"])
+    assert (run["variant"], run["host"]["kernel_release"]) == ("deployed", kernel["release"])
     assert run["host"]["machine"] == kernel["arch"]
     switches = [(record["operation"], record["status"]) for record in records if record["phase"] == "timed"]
     assert switches == [("smt=off", "ok"), ("smt=on", "ok")]
