@@ -53,6 +53,23 @@ def loads(host: FakeLpar) -> list[str]:
     return [option for command in loading for option in command if option.startswith("--command-line=")]
 
 
+def test_each_kernel_is_booted_and_timed_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
+    """In the short form: once each."""
+    result = host.play("ab.yml", ab_once=True)
+
+    assert result.code == 0, result.output
+    assert loads(host) == [
+        f"--command-line={DEFAULT_CMDLINE} panic=10 hotplug_acceleration.variant={name}"
+        for name in ("stock", "patched")
+    ]
+    files = sorted((host.results / "raw/fake").iterdir())
+    assert [file.name for file in files] == ["01-stock.jsonl", "02-patched.jsonl"]
+    runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
+    assert [run["host"]["kernel_release"] for run in runs] == ["6.12-stock", "6.12-patched"]
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     host.put("sys/devices/system/cpu/smt/control", "off")
     host.put("sys/devices/system/cpu/online", "0,8")
@@ -76,6 +93,7 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     assert_back(host)
 
 
+@pytest.mark.slow
 def test_check_mode_changes_nothing_and_says_what_a_run_would_do(host: FakeLpar) -> None:
     before = {path: path.read_bytes() for path in host.root.rglob("*") if path.is_file()}
     # All that the timer takes.

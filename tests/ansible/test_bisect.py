@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.ansible.test_build import calls, lpar_lab
-from tests.fakes.fake_lpar import ANSIBLE, BIN, FAKES, FakeLpar
+from tests.fakes.fake_lpar import ANSIBLE, BIN, FakeLpar
 
 SCRIPT = ANSIBLE / "bisect.sh"
 #: Writes the verdict of a step as the file `answers` has it, and notes the step and how it was called.
@@ -243,23 +243,14 @@ def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> Non
     assert calls(host) == []
 
 
+@pytest.mark.slow
 def test_a_step_that_was_measured_is_judged(host: FakeLpar) -> None:
     """By the real comparison, of what three kernels left."""
     results = host.work / "steps/2/raw/fake"
-    results.mkdir(parents=True)
     for number, (label, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
         host.put("proc/sys/kernel/osrelease", label)
         host.put("seconds.json", json.dumps({label: seconds}))
-        options = {"iterations": 6, "count-iterations": 0, "warmup": 0, "settle": 0, "timeout": 60}
-        subprocess.run(
-            [
-                *(sys.executable, FAKES / "timer.py", "run", "smt=off", "smt=on", "--variant", label),
-                *(word for name, value in options.items() for word in (f"--{name}", str(value))),
-                *("--sysroot", host.root, "--output", results / f"{number:02}-{label}.jsonl"),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        host.time(results / f"{number:02}-{label}.jsonl", label, iterations=6)
     playbook = host.work / "judge.yml"
     playbook.write_text(
         "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"

@@ -72,6 +72,21 @@ def changes(host: FakeLpar) -> list[str]:
     return [line for line in lines if line not in asked and not any(word in line for word in own)]
 
 
+def test_a_kernel_is_deployed_and_rolled_back(host: FakeLpar) -> None:
+    result = deploy(host, host.packed("patched"))
+
+    assert result.code == 0, result.output
+    assert f"fake runs {RELEASE}, proven by its boot_id" in result.flat
+    assert host.get("proc/sys/kernel/osrelease") == RELEASE
+    assert [path.name for path in host.staging.iterdir()] == ["deployed.json"]
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_a_kernel_is_left_running_until_it_is_rolled_back(host: FakeLpar) -> None:
     host.put("sys/devices/system/cpu/smt/control", "off")
     host.put("sys/devices/system/cpu/online", "0,8")

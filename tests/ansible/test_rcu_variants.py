@@ -9,7 +9,7 @@ import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import assert_back, assert_fails
-from tests.fakes.fake_lpar import FakeLpar
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar
 
 # Eight boots where an A/B run has four.
 pytestmark = pytest.mark.timeout(600)
@@ -57,6 +57,30 @@ def test_four_rows_in_turns_and_the_table(lpar: FakeLpar) -> None:
     assert_back(lpar)
 
 
+@pytest.mark.slow
+def test_a_row_is_measured_beside_one_that_was_and_makes_the_table(lpar: FakeLpar) -> None:
+    lpar.put("proc/sys/kernel/osrelease", "6.12-stock")
+    lpar.time(lpar.results / "raw/fake/01-stock.jsonl", "stock", "cpus=1-3", boot_method="kexec")
+    lpar.put("proc/sys/kernel/osrelease", DEFAULT_RELEASE)
+
+    result = lpar.play(
+        "rcu-variants.yml",
+        rcu_variants_rows=["stock", "rcu_expedited"],
+        rcu_variants_cpus="1-3",
+        ab_once=True,
+    )
+
+    assert result.code == 0, result.output
+    assert sorted(path.name for path in (lpar.results / "raw/fake").iterdir()) == [
+        "01-stock.jsonl",
+        "02-rcu_expedited.jsonl",
+    ]
+    rows = json.loads((lpar.results / "table/fake/rcu-variants.json").read_text())["rows"]
+    assert [row["row"] for row in rows] == [1, 4, 1, 4]
+    assert_back(lpar)
+
+
+@pytest.mark.slow
 def test_some_rows_and_a_cpu_list(lpar: FakeLpar) -> None:
     lpar.variables["rcu_variants_artifacts"] = {"stock": str(lpar.artifact("stock"))}
 

@@ -55,8 +55,12 @@ def controller(tmp_path: Path) -> Controller:
 
 @pytest.mark.parametrize(
     ("entries", "code"),
-    [(STEADY, 0), (SLOWER, 8), ([*STEADY, DOWN], 5), (STEADY[:9], 9)],
-    ids=["steady", "regression", "failed", "short"],
+    [
+        pytest.param(STEADY, 0, id="steady", marks=pytest.mark.slow),
+        pytest.param(SLOWER, 8, id="regression"),
+        pytest.param([*STEADY, DOWN], 5, id="failed", marks=pytest.mark.slow),
+        pytest.param(STEADY[:9], 9, id="short", marks=pytest.mark.slow),
+    ],
 )
 def test_it_ends_as_the_history_is(controller: Controller, entries: list[Entry], code: int) -> None:
     write(controller.directory / "history", entries)

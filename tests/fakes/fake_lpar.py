@@ -226,6 +226,34 @@ class FakeLpar(FakeHost):
         code = _server().run(words, self.environment(), self.work, output)
         return PlayResult(code, output.read_text())
 
+    def time(
+        self,
+        output: Path,
+        label: str,
+        *operations: str,
+        iterations: int = 2,
+        boot_method: str = "unknown",
+    ) -> None:
+        """Have the stand-in for hotplug-timer leave a result file, of the kernel that the host runs now."""
+        output.parent.mkdir(parents=True, exist_ok=True)
+        words = {
+            "variant": label,
+            "iterations": iterations,
+            "count-iterations": 0,
+            "warmup": 0,
+            "settle": 0,
+            "timeout": 60,
+            "boot-method": boot_method,
+            "sysroot": self.root,
+            "output": output,
+        }
+        command = [BASE_PYTHON, "-IS", str(FAKES / "timer.py"), "run", *(operations or ("smt=off", "smt=on"))]
+        subprocess.run(
+            [*command, *(f"--{name}={value}" for name, value in words.items())],
+            check=True,
+            capture_output=True,
+        )
+
     def options(self, **variables: Any) -> list[str]:
         """Write an inventory and the variables; return what makes ansible-playbook use them."""
         vars_file = self.work / "vars.json"

@@ -15,8 +15,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ansible._internal._task import TaskContext
 from ansible.cli.playbook import main
-from ansible.plugins import loader
+from ansible.executor.process.worker import WorkerProcess
+from ansible.executor.task_executor import TaskExecutor
+from ansible.executor.task_result import _RawTaskResult
+from ansible.plugins import loader, strategy
+from jinja2 import Environment
+
+from ansible import constants
 
 #: What the playbooks use. What is not here would be imported anew by every task.
 PLUGINS = {
@@ -30,6 +37,73 @@ PLUGINS = {
     loader.shell_loader: "sh",
     loader.strategy_loader: "linear",
 }
+#: Actions that only compute: a process for each of their tasks would be half of the cost.
+COMPUTED = frozenset(
+    f"{prefix}{name}"
+    for name in [
+        "assert",
+        "debug",
+        "fail",
+        "include_role",
+        "include_tasks",
+        "set_fact",
+        "validate_argument_spec",
+    ]
+    for prefix in ("", "ansible.builtin.")
+)
+
+
+class Worker(WorkerProcess):
+    """A worker that does a task which only computes at once, and any other in a process as ever."""
+
+    done = False
+
+    def start(self) -> None:
+        """Start the task, or do it."""
+        if self._task.action not in COMPUTED or self._task.delegate_to:
+            super().start()
+            return
+        # A copy: in a process of its own, what becomes of a task's attributes is not seen by others either.
+        task = self._task.copy(exclude_parent=True, exclude_tasks=True)
+        task._parent = self._task._parent
+        with TaskContext(task):
+            answer = TaskExecutor(
+                self._host,
+                task,
+                self._task_vars,
+                self._play_context,
+                self._loader,
+                self._shared_loader_obj,
+                self._final_q,
+                self._variable_manager,
+            ).run()
+        self.done = True
+        result = _RawTaskResult(host=self._host, task=task, return_data=answer, task_fields=task.dump_attrs())
+        self._final_q.send_task_result(result)
+
+    def is_alive(self) -> bool:
+        """Whether it has more to do."""
+        return not self.done and super().is_alive()
+
+    def close(self) -> None:
+        """Let go of the process."""
+        if not self.done:
+            super().close()
+
+
+def remember_templates() -> None:
+    """Compile each template once: Ansible forgets them with the task."""
+    compile_anew, known = Environment.compile, {}
+
+    def compile_once(self: Environment, source: Any, *rest: Any, **options: Any) -> Any:
+        if not isinstance(source, str):
+            return compile_anew(self, source, *rest, **options)
+        key = (type(self), str(source), rest, tuple(sorted(options.items())), self.block_start_string)
+        if key not in known:
+            known[key] = compile_anew(self, source, *rest, **options)
+        return known[key]
+
+    Environment.compile = compile_once
 
 
 def warm() -> None:
@@ -41,10 +115,12 @@ def warm() -> None:
             plugins.get(name, class_only=True)
     for plugins in (loader.filter_loader, loader.test_loader):
         list(plugins.all())
+    strategy.WorkerProcess = Worker
+    constants.DEFAULT_INTERNAL_POLL_INTERVAL = 0.005
+    remember_templates()
     # What is there stays, and looking at it would only copy memory into each of the forks.
     gc.collect()
     gc.freeze()
-    gc.disable()
 
 
 def play(job: dict[str, Any]) -> int:
