@@ -53,6 +53,7 @@ def loads(host: FakeLpar) -> list[str]:
     return [option for command in loading for option in command if option.startswith("--command-line=")]
 
 
+@pytest.mark.slow
 def test_each_kernel_is_booted_and_timed_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     """In the short form: once each."""
     result = host.play("ab.yml", ab_once=True)
@@ -258,6 +259,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     return refuse(work, "ab.yml", REFUSED, ab_serial="100%", ab_max_fail_percentage=100)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_what_is_refused(refusals: Refusals, case: Case) -> None:
     """Each problem is named, with its next step, and neither the host nor earlier results are touched."""
@@ -373,7 +375,7 @@ def test_rollback_saves_what_was_measured_and_leaves_what_was_fetched(host: Fake
     assert result.code == 0, result.output
     assert {file.name: file.read_text() for file in results.iterdir()} == {
         "01-stock.jsonl": "fetched",
-        "02-patched.jsonl": "measured",
+        "02-patched.jsonl": "measured\n",
     }
     assert_back(host)
 

@@ -62,6 +62,7 @@ def calls(host: FakeLpar) -> list[list[str]]:
     return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
 
 
+@pytest.mark.slow
 def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeLpar) -> None:
     folder = builder.work / "kernels" / RELEASE
     result = build(builder, "--check")

@@ -81,6 +81,7 @@ def again(host: FakeLpar) -> None:
     shutil.rmtree(host.results, ignore_errors=True)
 
 
+@pytest.mark.slow
 def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: FakeLpar) -> None:
     before = files(server.root)
 

@@ -72,6 +72,7 @@ def changes(host: FakeLpar) -> list[str]:
     return [line for line in lines if line not in asked and not any(word in line for word in own)]
 
 
+@pytest.mark.slow
 def test_a_kernel_is_deployed_and_rolled_back(host: FakeLpar) -> None:
     result = deploy(host, host.packed("patched"))
 

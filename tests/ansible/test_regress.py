@@ -49,6 +49,7 @@ def reasons(host: FakeLpar, name: str = "fake") -> dict[str, str]:
     return {run["variant"]: run["failed"] for run in store(host) if run["failed"] and run["host"] == name}
 
 
+@pytest.mark.slow
 def test_what_is_left_of_the_matrix_is_measured_kept_and_judged(lpar: FakeLpar) -> None:
     """After a run that ended before its last kernel."""
     for number, name in enumerate(MATRIX[:2], start=1):

@@ -54,6 +54,7 @@ def acts(host: FakeLpar) -> list[str]:
     return [" ".join(one) for one in words if one[0] not in ("show", "is-enabled", "is-system-running")]
 
 
+@pytest.mark.slow
 def test_a_schedule_is_installed(node: FakeLpar) -> None:
     result = node.play("schedule.yml")
 
@@ -222,6 +223,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     return refuse(work, "schedule.yml", REFUSED, become_node, schedule_host="smt_hosts")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_what_is_refused(refusals: Refusals, case: Case) -> None:
     """All that is wrong is named at once, and no unit is written."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common import arch
+from hotplug_common import arch, process
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import demo, lifecycle
@@ -121,6 +121,7 @@ def test_why_a_measurement_failed(  # noqa: PLR0917 - fixtures
     code: ExitCode,
     words: str,
 ) -> None:
+    monkeypatch.setattr(process, "TICK_S", 0.05)
     guest = paths.guests / "demo"
     guest.mkdir(parents=True)
     (guest / "console.log").write_text(console_line + "\n")

@@ -122,22 +122,34 @@ def test_names_that_are_no_host_names_are_refused(name: str) -> None:
         state.check_name(name)
 
 
+@pytest.fixture
+def short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "TICK_S", 0.05)
+
+
+@pytest.mark.usefixtures("short_ticks")
 def test_leaving_run_early_ends_the_whole_group(tmp_path: Path) -> None:
-    mark = tmp_path / "alive"
+    grandchild = tmp_path / "pid"
 
     def interrupt() -> None:
-        raise KeyboardInterrupt
+        if grandchild.exists() and grandchild.read_text().endswith("\n"):
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        process.run(["sh", "-c", f"(sleep 3; touch {mark}) & wait"], tick=interrupt)
-    time.sleep(2.5)
-    assert not mark.exists()
+        process.run(["sh", "-c", f"sleep 60 & echo $! > {grandchild}; wait"], tick=interrupt)
+    # Its group had its signal; the process itself may take a moment to be gone.
+    deadline = time.monotonic() + 10
+    while process.start_ticks(int(grandchild.read_text())) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
+@pytest.mark.usefixtures("short_ticks")
 def test_run_feeds_input_once_however_long_it_takes() -> None:
-    assert process.run(["sh", "-c", "sleep 1.3; cat"], stdin=b"hello").output == "hello"
+    assert process.run(["sh", "-c", "sleep 0.2; cat"], stdin=b"hello").output == "hello"
 
 
+@pytest.mark.usefixtures("short_ticks")
 def test_run_timeout_and_missing_tool() -> None:
     with pytest.raises(ToolError) as caught:
         process.run(["sleep", "60"], timeout=0.2)

@@ -130,7 +130,7 @@ def test_an_ignored_hangup_stays_ignored(host: FakeHost, tmp_path: Path) -> None
 @pytest.mark.parametrize("signals", [1, 2])
 def test_a_signal_during_prepare_begins_no_switch(host: FakeHost, tmp_path: Path, signals: int) -> None:
     output, log = tmp_path / "out.jsonl", tmp_path / "log"
-    wait = "2" if signals == 1 else "60"
+    wait = "0.5" if signals == 1 else "60"
     hooks = (f"--prepare=sh -c 'touch {log}; sleep {wait}'", f"--cleanup=rm {log}")
     process = start(host, output, "--via=smt-control", *hooks)
     wait_for(log.exists)

@@ -119,9 +119,9 @@ def test_a_child_that_cannot_be_ended_is_named(stop: StopRequest, monkeypatch: p
 
     def stubborn() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(3)
+        time.sleep(1)
 
-    result = run_function(stubborn, Watch(1.0, stop))
+    result = run_function(stubborn, Watch(0.2, stop))
     assert result.timed_out
     assert result.left_running is not None
 

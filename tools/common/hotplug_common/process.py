@@ -15,6 +15,7 @@ from pathlib import Path
 from hotplug_host.errors import ExitCode, ToolError
 
 STOP_GRACE_S = 10.0
+TICK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def run(
     Standard error goes with the output unless `merge_errors` is off.
 
     The tool leads its own process group, which is ended when this function is left early (Ctrl-C,
-    SIGTERM, timeout), so that no grandchild survives. `tick` is called about once a second.
+    SIGTERM, timeout), so that no grandchild survives. `tick` is called every TICK_S seconds.
 
     Raises ToolError: ENVIRONMENT when the tool is not there, TIMEOUT after `timeout` seconds.
     """
@@ -143,7 +144,7 @@ def _communicate(
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         try:
-            output, errors = child.communicate(stdin, timeout=1.0)
+            output, errors = child.communicate(stdin, timeout=TICK_S)
             return output or b"", errors or b""
         except subprocess.TimeoutExpired:
             stdin = None  # what was given once is not given again
