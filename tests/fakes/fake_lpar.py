@@ -293,7 +293,8 @@ class PlayServer:
         self._home = tempfile.mkdtemp(prefix="playserver.")
         environment = {**os.environ, **ANSIBLE_ENVIRONMENT, "HOME": self._home}
         self._process = subprocess.Popen(
-            [*ROOT_HERE, sys.executable, str(PROGRAMS / "playserver.py")],
+            [*ROOT_HERE, sys.executable, "-m", "tests.fakes.playserver"],
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

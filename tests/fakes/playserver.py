@@ -24,6 +24,7 @@ from ansible.plugins import loader, strategy
 from jinja2 import Environment
 
 from ansible import constants
+from tests.fakes import playmodules
 
 #: What the playbooks use. What is not here would be imported anew by every task.
 PLUGINS = {
@@ -118,6 +119,7 @@ def warm() -> None:
     strategy.WorkerProcess = Worker
     constants.DEFAULT_INTERNAL_POLL_INTERVAL = 0.005
     remember_templates()
+    playmodules.warm()
     # What is there stays, and looking at it would only copy memory into each of the forks.
     gc.collect()
     gc.freeze()

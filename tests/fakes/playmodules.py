@@ -1,0 +1,113 @@
+"""Runs a play's Python modules on local connections in forks that have imported Ansible.
+
+As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and removed:
+nine tenths of a task's time. The module, its parameters and its answer are the same here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible.executor.module_common import _BuiltModule
+from ansible.module_utils._internal._ansiballz import _loader
+from ansible.module_utils.common.json import Direction, get_module_encoder
+from ansible.plugins.action import ActionBase
+
+#: Not only the modules that the playbooks use: also what those import when they run.
+MODULES = "command copy fetch file find getent lineinfile reboot service setup slurp stat systemd_service tempfile"
+PROFILE = "legacy"
+
+built_anew = ActionBase._configure_module
+run_anew = ActionBase._low_level_execute_command
+is_piped = ActionBase._is_pipelining_enabled
+
+
+class Module(bytes):
+    """A module and its parameters, where Ansible has the packed code."""
+
+    name: str
+    parameters: bytes
+
+
+def warm() -> None:
+    """Import what modules import, and have those run in forks."""
+    for name in MODULES.split():
+        if importlib.util.find_spec(f"ansible.modules.{name}"):
+            importlib.import_module(f"ansible.modules.{name}")
+    ActionBase._configure_module = configure
+    ActionBase._low_level_execute_command = execute
+    ActionBase._is_pipelining_enabled = lambda self, *rest: here(self) or is_piped(self, *rest)
+
+
+def here(action: ActionBase) -> bool:
+    """Whether what an action does is done by this user on this machine, and waited for."""
+    return action._connection.transport == "local" and not action._task.async_val
+
+
+def configure(
+    action: ActionBase, module_name: str, module_args: Mapping[str, Any], task_vars: Mapping[str, Any]
+) -> tuple[_BuiltModule, str]:
+    """Find a module; its code stays where it is."""
+    found = action._shared_loader_obj.module_loader.find_plugin_with_context(
+        module_name, ".py", collection_list=action._task.collections
+    )
+    path = Path(found.plugin_resolved_path or "")
+    if not here(action) or path.parent.name != "modules" or path.parent.parent.name != "ansible":
+        return built_anew(action, module_name, module_args, task_vars)
+    module = Module()
+    module.name = f"ansible.modules.{path.stem}"
+    encoder = get_module_encoder(PROFILE, Direction.CONTROLLER_TO_MODULE)
+    module.parameters = json.dumps({"ANSIBLE_MODULE_ARGS": module_args}, cls=encoder).encode()
+    built = _BuiltModule(
+        b_module_data=module, module_style="new", shebang="#!python", serialization_profile=PROFILE
+    )
+    return built, str(path)
+
+
+def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **options: Any) -> dict[str, Any]:
+    """Run a module in a fork, or anything else as ever; returns its exit code and what it printed."""
+    if not isinstance(in_data, Module):
+        return run_anew(action, cmd, *rest, in_data=in_data, **options)
+    environment: dict[str, str] = {}
+    action._compute_environment_string(environment)
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.dup2(stdout.fileno(), 1)
+                os.dup2(stderr.fileno(), 2)
+                be_module(in_data, environment, action._loader.get_basedir())
+            finally:
+                os._exit(1)
+        _, status = os.waitpid(pid, 0)
+        printed = {"rc": os.waitstatus_to_exitcode(status)}
+        for name, file in (("stdout", stdout), ("stderr", stderr)):
+            file.seek(0)
+            printed[name] = file.read().decode(errors="replace")
+    return printed | {f"{name}_lines": printed[name].splitlines() for name in ("stdout", "stderr")}
+
+
+def be_module(module: Module, environment: Mapping[str, str], folder: str) -> None:
+    """Be the module, to the end of this process."""
+    os.environ.update(environment)
+    os.chdir(folder)
+    code = 1
+    with open(1, "w", closefd=False) as sys.stdout, open(2, "w", closefd=False) as sys.stderr:
+        try:
+            _loader.run_module(
+                json_params=module.parameters,
+                profile=PROFILE,
+                module_fqn=module.name,
+                modlib_path="",
+                extensions={},
+            )
+        except SystemExit as ending:
+            code = ending.code if isinstance(ending.code, int) else 1
+    os._exit(code)
