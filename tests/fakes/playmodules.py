@@ -1,7 +1,7 @@
 """Runs a play's Python modules on local connections in forks that have imported Ansible.
 
-As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and removed:
-nine tenths of a task's time. The module, its parameters and its answer are the same here.
+As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and deleted;
+that is most of a task's time. The module, its parameters and its answer are the same here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ansible.module_utils._internal._ansiballz import _loader
 from ansible.module_utils.common.json import Direction, get_module_encoder
 from ansible.plugins.action import ActionBase
 
-#: Not only the modules that the playbooks use: also what those import when they run.
-MODULES = "command copy fetch file find getent lineinfile reboot service setup slurp stat systemd_service tempfile"
+#: What the playbooks use. What is not here would be imported anew by every task.
+MODULES = "command copy file find getent setup slurp stat systemd_service tempfile"
 PROFILE = "legacy"
 
 built_anew = ActionBase._configure_module
@@ -39,8 +39,7 @@ class Module(bytes):
 def warm() -> None:
     """Import what modules import, and have those run in forks."""
     for name in MODULES.split():
-        if importlib.util.find_spec(f"ansible.modules.{name}"):
-            importlib.import_module(f"ansible.modules.{name}")
+        importlib.import_module(f"ansible.modules.{name}")
     ActionBase._configure_module = configure
     ActionBase._low_level_execute_command = execute
     ActionBase._is_pipelining_enabled = lambda self, *rest: here(self) or is_piped(self, *rest)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from hotplug_timer.reader import Run, read_files
 from kernel_qualify import lab
 from kernel_qualify.lab import BIN
 from tests import ROOT
@@ -98,6 +99,20 @@ class Lab(lab.Lab):
         wait_for(lambda: not self.processes(), 20)
         assert not self.guests.exists() or not list(self.guests.iterdir())
         assert self.status() == {}
+
+
+def switch(lab: Lab, guest: str, folder: Path, *options: str) -> Run:
+    """Time SMT off and on in a guest with the copy of the timer that travels; return the checked result."""
+    lab.install_timer(guest, folder)
+    command = "python3 hotplug-timer.pyz run smt=off smt=on --variant here --iterations 2 --settle 0"
+    lab.must("ssh", guest, "--", *command.split(), *options, "--output", "result.jsonl", timeout=300)
+    result = folder / "result.jsonl"
+    result.write_text(lab.must("ssh", guest, "--", "cat", "result.jsonl"))
+    (run,) = read_files([result]).runs
+    assert (run.outcome, run.restored, run.host.emulated) == ("complete", True, True)
+    assert (run.shape.cores, run.shape.threads_per_core) == (2, 2)
+    assert [item.status for item in run.iterations] == ["ok"] * 6
+    return run
 
 
 def wait_while(command: subprocess.Popen[str], look: Callable[[], T | None], seconds: float) -> T:

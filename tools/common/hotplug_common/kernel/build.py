@@ -201,6 +201,8 @@ class Kbuild:
             "CCACHE_BASEDIR": str(self.ccache.parent),
             "CCACHE_NOHASHDIR": "1",
             "CCACHE_COMPILERCHECK": "content",
+            # A file that has to be compiled is not preprocessed before: kbuild lists what it includes.
+            "CCACHE_DEPEND": "1",
             "CCACHE_MAXSIZE": "4G",
         }
         # A caller's make or kbuild settings are none of ours.

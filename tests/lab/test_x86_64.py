@@ -1,6 +1,10 @@
-"""clocks.yml against a small x86-64 guest, which has three clocksources: audit, another applied, put back."""
+"""A small x86-64 guest: SMT switched by smt/control, and clocks.yml, as it has three clocksources.
+
+Its kernel takes as long to build as all of the POWER guests' tests take: so it is one of the tests of hosts.
+"""
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,13 +12,13 @@ from typing import Any
 import pytest
 
 from hotplug_timer.reader import read_files
-from tests.lab.labtools import Lab
+from tests.lab.labtools import Lab, switch
 
 # An x86-64 kernel and base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(2700)]
 
-GUEST = "clocks"
-SHAPE = ("--cores", "2", "--threads", "1")
+GUEST = "pc"
+SHAPE = ("--cores", "2", "--threads", "2")
 # On a busy machine the guest's kernel would leave TSC some time while the test runs.
 STEADY = ("--append", "tsc=reliable")
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
@@ -37,6 +41,13 @@ def look(lab: Lab) -> Guest:
     return Guest(current, tuple(available.split()), tuple(left))
 
 
+@pytest.fixture(scope="module")
+def guest(lab: Lab) -> Iterator[str]:
+    lab.must("up", GUEST, "--arch", "x86_64", "--variant", "patched", *SHAPE, *STEADY, timeout=2400)
+    yield GUEST
+    lab.must("down", GUEST)
+
+
 @dataclass(frozen=True)
 class Switched:
     """The guest as found, after a clocksource was applied, and after the one before was put back."""
@@ -49,20 +60,18 @@ class Switched:
 
 
 @pytest.fixture(scope="module")
-def switched(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Switched:
+def switched(guest: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Switched:
     results = tmp_path_factory.mktemp("clocks")
-    lab.must("up", GUEST, "--arch", "x86_64", "--variant", "patched", *SHAPE, *STEADY, timeout=2400)
     found = look(lab)
     wanted = "hpet"
     short = {"clocks_calls": 20_000, "clocks_iterations": 1, "clocks_seconds": 0.1, "clocks_threads": "1,2"}
     variables = {**short, "clocks_results_dir": str(results), "clocks_apply": wanted}
-    done = lab.play("clocks.yml", GUEST, variables)
+    done = lab.play("clocks.yml", guest, variables)
     assert done.returncode == 0, done.stdout[-4000:]
     applied = look(lab)
-    done = lab.play("clocks.yml", GUEST, {"clocks_restore": True})
+    done = lab.play("clocks.yml", guest, {"clocks_restore": True})
     assert done.returncode == 0, done.stdout[-4000:]
     restored = look(lab)
-    lab.must("down", GUEST)
     return Switched(results, wanted, found, applied, restored)
 
 
@@ -73,7 +82,7 @@ def test_the_audit_says_what_the_guest_has(switched: Switched) -> None:
         list(switched.found.available),
     )
     assert {"hpet", "acpi_pm"} <= set(switched.found.available)
-    assert (audit["host"]["machine"], audit["host"]["emulated"], audit["cpus"]) == ("x86_64", True, "0-1")
+    assert (audit["host"]["machine"], audit["host"]["emulated"], audit["cpus"]) == ("x86_64", True, "0-3")
     assert "tsc" in audit["tsc"]["flags"]
     assert (audit["log"]["readable"], audit["log"]["complete"]) == (True, True)
     assert audit["recommendation"]["clocksource"] in switched.found.available
@@ -100,3 +109,9 @@ def test_the_clocksource_is_switched_and_comes_back_and_nothing_else_is_left(swi
     assert (switched.applied.current, switched.applied.left) == (switched.wanted, (RECORD,))
     assert switched.restored == switched.found
     assert switched.found.left == ()
+
+
+def test_x86_switches_through_smt_control(guest: str, lab: Lab, tmp_path: Path) -> None:
+    run = switch(lab, guest, tmp_path)
+    assert run.host.machine == "x86_64"
+    assert {(item.driver, item.path) for item in run.iterations} == {("smt-control", "smt/control")}
