@@ -1,7 +1,7 @@
 """Runs a play's Python modules on local connections in forks that have imported Ansible.
 
-As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and deleted;
-that is most of a task's time. The module, its parameters and its answer are the same here.
+As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and
+deleted: that is most of the time of a task. The module, its parameters and its answer are the same here.
 """
 
 from __future__ import annotations
