@@ -15,14 +15,14 @@ give_up=128
 usage() {
     cat <<USAGE
 Usage: ansible/bisect.sh DIR OLD NEW [option of ansible-playbook]...
-       ansible/bisect.sh DIR --range TREE OLD..NEW [--line BASE] [option of ansible-playbook]...
+       ansible/bisect.sh DIR --range TREE OLD..NEW [--line LINE] [option of ansible-playbook]...
 
   DIR   absolute path for the steps, their results and the log; a bisection that was interrupted goes on there
   OLD   patches of the series at the end before the change; 0 is the stock kernel
   NEW   patches at the end after it
 
   --range TREE OLD..NEW   the commits of a git tree's range instead, each as a patch on the lab's source; without merges
-  --line BASE             the kernel line that they apply to, default: 6.12
+  --line LINE             the kernel line that they apply to, default: 6.12
 
 Prints the first patch after which a switch takes as long as at NEW. A step that shows no difference from either end,
 or one from both, is skipped. Needs git, ansible-playbook and lpar-lab on PATH, and one host.
@@ -119,18 +119,18 @@ esac
     die "$directory has characters other than letters, digits, dots, dashes and underscores; name another" "$exit_usage"
 tree=
 if [ "${2-}" = --range ]; then
-    tree=${3-} range=${4-} base=6.12
+    tree=${3-} range=${4-} line=6.12
     shift "$(($# < 4 ? $# : 4))"
     if [ "${1-}" = --line ]; then
-        base=${2-}
+        line=${2-}
         shift "$(($# < 2 ? $# : 2))"
     fi
     series="$directory/project/kernel-patches/experiments/range"
     patches_of_range "$tree" "$range"
     export LPAR_LAB_PROJECT="$directory/project"
-    lpar-lab build-kernel --line "$base" --variant range --apply-only >/dev/null || exit "$?"
+    lpar-lab build-kernel --line "$line" --variant range --apply-only >/dev/null || exit "$?"
     from=0 to=$(wc -l <"$series/series")
-    set -- "$@" -e bisect_variant=range -e "bisect_base=$base"
+    set -- "$@" -e bisect_variant=range -e "bisect_line=$line"
 else
     from=${2-} to=${3-}
     [[ $from =~ ^[0-9]+$ && $to =~ ^[0-9]+$ && $from -lt $to ]] ||

@@ -173,7 +173,7 @@ def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) 
     assert set(steps) <= {1, 2}
 
     called = json.loads((tmp_path / "called").read_text())
-    assert (called["bisect_variant"], called["bisect_base"]) == ("range", "6.12")
+    assert (called["bisect_variant"], called["bisect_line"]) == ("range", "6.12")
     project = Path(called["project"])
     assert (project / "kernel-patches/configs/base.config").exists()
     series = (project / "kernel-patches/experiments/range/series").read_text().split()
@@ -247,10 +247,10 @@ def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> Non
 def test_a_step_that_was_measured_is_judged(host: FakeLpar) -> None:
     """By the real comparison, of what three kernels left."""
     results = host.work / "steps/2/raw/fake"
-    for number, (label, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
-        host.put("proc/sys/kernel/osrelease", label)
-        host.put("seconds.json", json.dumps({label: seconds}))
-        host.time(results / f"{number:02}-{label}.jsonl", label, iterations=6)
+    for number, (variant, seconds) in enumerate({"old": 9.0, "new": 1.0, "step": 1.0}.items(), start=1):
+        host.put("proc/sys/kernel/osrelease", variant)
+        host.put("seconds.json", json.dumps({variant: seconds}))
+        host.time(results / f"{number:02}-{variant}.jsonl", variant, iterations=6)
     playbook = host.work / "judge.yml"
     playbook.write_text(
         "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"

@@ -71,7 +71,7 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeLpar) -> No
     assert "would build patched 6.12 for ppc64le" in result.flat
     assert (calls(builder), folder.exists()) == ([], False)
 
-    result = build(builder, build_base=7.2, build_topics=["debug"], build_jobs=2)
+    result = build(builder, build_line=7.2, build_fragments=["debug"], build_jobs=2)
 
     assert result.code == 0, result.output
     (built, packed) = calls(builder)

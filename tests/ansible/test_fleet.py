@@ -58,7 +58,7 @@ def fleet(host: FakeLpar, tmp_path: Path) -> Fleet:
 @pytest.mark.slow
 def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Fleet) -> None:
     before = [files_of(host) for host in (fleet.power, fleet.x86)]
-    given = {"deploy_artifacts": fleet.kernels, "ab_label": "deployed"}
+    given = {"deploy_artifacts": fleet.kernels, "ab_variant_name": "deployed"}
 
     result = fleet.play("deploy.yml time.yml", "--check", **given)
 

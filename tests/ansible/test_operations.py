@@ -121,7 +121,7 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeLpar) -> No
     host.put("sys/devices/system/cpu/smt/control", "off")
     host.put("sys/devices/system/cpu/online", "0,8")
 
-    result = time(host, ab_label="before")
+    result = time(host, ab_variant_name="before")
 
     assert result.code == 0, result.output
     assert not [command for command in host.commands() if command[0] == "kexec"]
@@ -138,7 +138,7 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeLpar) -> No
     # After a change of the kernel, into the same folder, with the files of a run between moved away.
     (raw / "01-before.jsonl").rename(raw / "02-before.jsonl")
     host.put("proc/sys/kernel/osrelease", "6.12-new")
-    result = time(host, ab_label="after")
+    result = time(host, ab_variant_name="after")
 
     assert result.code == 0, result.output
     assert sorted(path.name for path in raw.iterdir()) == ["02-before.jsonl", "03-after.jsonl"]
@@ -155,7 +155,8 @@ def test_check_mode_times_nothing_and_says_what_it_would(host: FakeLpar) -> None
     result = time(host, "--check")
 
     assert result.code == 0, result.output
-    assert f"would time 2 iterations of smt=off smt=on on {DEFAULT_RELEASE}, labelled running" in result.flat
+    would = f"would time 2 iterations of smt=off smt=on on {DEFAULT_RELEASE}, as variant running"
+    assert would in result.flat
     assert files_of(host) == before
     assert not host.results.exists()
 
@@ -226,8 +227,8 @@ def held(host: FakeLpar) -> None:
 NOT_TIMED = [
     Case(
         "variables",
-        ["ab_label is 'a/b'", "ab_iterations is 0; ask for at least 1"],
-        {"ab_label": "a/b", "ab_iterations": 0},
+        ["ab_variant_name is 'a/b'", "ab_iterations is 0; ask for at least 1"],
+        {"ab_variant_name": "a/b", "ab_iterations": 0},
     ),
     Case("held", ["root@desk has been using this host since"], prepare=held),
 ]

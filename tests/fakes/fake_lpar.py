@@ -229,7 +229,7 @@ class FakeLpar(FakeHost):
     def time(
         self,
         output: Path,
-        label: str,
+        variant: str,
         *operations: str,
         iterations: int = 2,
         boot_method: str = "unknown",
@@ -237,7 +237,7 @@ class FakeLpar(FakeHost):
         """Have the stand-in for hotplug-timer leave a result file, of the kernel that the host runs now."""
         output.parent.mkdir(parents=True, exist_ok=True)
         words = {
-            "variant": label,
+            "variant": variant,
             "iterations": iterations,
             "count-iterations": 0,
             "warmup": 0,

@@ -35,7 +35,7 @@ def host(tmp_path: Path) -> FakeHost:
 def settings(tmp_path: Path) -> Settings:
     return Settings(
         operations=(parse_operation("smt=off"), parse_operation("smt=on")),
-        label="stock",
+        variant="stock",
         iterations=2,
         count_iterations=0,
         warmup=0,

@@ -151,7 +151,7 @@ def test_a_file_of_an_earlier_schema_is_to_be_converted_first(tmp_path: Path, ve
 def test_differences_are_all_named(tmp_path: Path) -> None:
     before = resultfiles.run_record()
     results.check_same(tmp_path, before, resultfiles.run_record(minute=5))
-    now = resultfiles.run_record(label="patched")
+    now = resultfiles.run_record(variant="patched")
     now["tool"] = "clock-check"
     now["detail"]["via"] = "smt-control"
     now["settings"]["operations"] = ["smt=off"]
@@ -161,7 +161,7 @@ def test_differences_are_all_named(tmp_path: Path) -> None:
     assert caught.value.code == ExitCode.USAGE
     for words in (
         "tool was hotplug-timer, is clock-check",
-        "label was stock, is patched",
+        "variant was stock, is patched",
         "driver (--via) was auto, is smt-control",
         'operations was ["smt=off", "smt=on"], is ["smt=off"]',
         "kernel release was 6.12.117-stock-1a2b3c4d, is 6.12.117-patched-1a2b3c4d",

@@ -281,7 +281,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
     host = FakeHost.build(root)
     settings = Settings(
         operations=parse_operations(["smt=off", "smt=on"]),
-        label="stock",
+        variant="stock",
         iterations=2,
         count_iterations=0,
         warmup=0,

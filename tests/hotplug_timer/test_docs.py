@@ -84,11 +84,11 @@ def test_every_key_of_the_summary_is_documented_and_no_other(tmp_path: Path) -> 
     counts = {**STOCK_COUNTS, "synchronize_rcu_expedited": 0, "chunks": 1, "serial_chunks": 0}
     data = read_files(
         [
-            write(tmp_path / "a", records("r1", "LABEL", [2.0], [1.0], counts=counts)),
+            write(tmp_path / "a", records("r1", "VARIANT", [2.0], [1.0], counts=counts)),
             write(tmp_path / "b", records("r2", "patched", [2.0], [1.0], counts=counts)),
         ]
     )
-    summary = summarize(data, compare(data, "LABEL"), "6.12")
+    summary = summarize(data, compare(data, "VARIANT"), "6.12")
     names = {name for name in keys(summary) if not re.search(r"^variants\.patched", name)}
     names = {re.sub(r"\b(off|on)(?=_s$|$|\.)", "OP", name) for name in names}
     assert names_of(SUMMARY) == names

@@ -76,7 +76,7 @@ def outcome_of(path: Path) -> str:
     """Read, compare and print in every style; what is wrong about it, "refused", or "fine"."""
     try:
         data = read_files([path])
-        comparison = compare(data, data.runs[0].label, force=True)
+        comparison = compare(data, data.runs[0].variant, force=True)
     except ToolError as error:
         assert error.code == ExitCode.INPUT
         return "refused"
@@ -124,9 +124,9 @@ def test_any_bytes_anywhere(tmp_path: Path, at: int, gone: int, instead: bytes) 
 
 @given(TEXTS, TEXTS, TEXTS)
 @in_one_folder
-def test_any_text_for_label_host_and_error(tmp_path: Path, label: str, host: str, error: str) -> None:
-    lines = records("r1", label, [2.0, 2.1], hostname=host, cmdline=host, kernel_release=host)
-    lines += records("r2", "stock" + label, [1.0, 1.1], minute=1, hostname=host + "2")
+def test_any_text_for_variant_host_and_error(tmp_path: Path, variant: str, host: str, error: str) -> None:
+    lines = records("r1", variant, [2.0, 2.1], hostname=host, cmdline=host, kernel_release=host)
+    lines += records("r2", "stock" + variant, [1.0, 1.1], minute=1, hostname=host + "2")
     lines[1] |= {"status": "failed", "error": error}
     lines[1]["detail"]["path"] = None
     path = tmp_path / "out"

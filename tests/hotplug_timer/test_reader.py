@@ -26,7 +26,7 @@ def test_reads_runs_in_time_order(tmp_path: Path) -> None:
     late = write(tmp_path / "late", records("r2", "patched", [0.3], minute=9))
     early = write(tmp_path / "early", records("r1", "stock", [2.0, 2.1], [1.0], minute=1))
     data = read_files([late, early])
-    assert [run.label for run in data.runs] == ["stock", "patched"]
+    assert [run.variant for run in data.runs] == ["stock", "patched"]
     assert [item.seconds for item in data.runs[0].iterations] == [2.0, 2.1, 1.0]
     assert data.runs[0].shape.cpus == 16
     assert data.runs[0].outcome == "complete"
@@ -182,9 +182,9 @@ def test_iterations_may_come_in_any_order(tmp_path: Path) -> None:
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_prefix_of_a_file_reads_as_its_whole_lines(
-    tmp_path: Path, seconds: list[float], label: str, cut: int
+    tmp_path: Path, seconds: list[float], variant: str, cut: int
 ) -> None:
-    text = "".join(json.dumps(record) + "\n" for record in records("r1", label, seconds))
+    text = "".join(json.dumps(record) + "\n" for record in records("r1", variant, seconds))
     path = tmp_path / "out"
     path.write_text(text[: max(len(text) - cut, text.index("\n") + 1)])
     whole = path.read_text().count("\n")

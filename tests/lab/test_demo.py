@@ -61,7 +61,7 @@ def test_prints_the_table_and_where_the_report_is(demo: Demo) -> None:
 
 def test_summary_has_its_stable_keys_and_sane_values(demo: Demo) -> None:
     summary = demo.summary
-    assert (summary["cpus"], summary["base"], summary["emulated"]) == (16, "6.12", True)
+    assert (summary["cpus"], summary["line"], summary["emulated"]) == (16, "6.12", True)
     assert set(summary["variants"]) == {"stock", "patched"}
     for variant in summary["variants"].values():
         for operation in ("off", "on"):
@@ -91,11 +91,11 @@ def test_patched_is_faster_beyond_chance(demo: Demo) -> None:
 
 def test_every_block_ran_the_kernel_it_says_on_a_boot_of_its_own(demo: Demo) -> None:
     runs = demo.runs
-    assert [run.label for run in runs] == BLOCKS
+    assert [run.variant for run in runs] == BLOCKS
     assert len({run.host.boot_id for run in runs}) == len(BLOCKS)
     for run in runs:
-        assert f"-{run.label}-" in run.host.kernel_release
-        assert f"hotplug_acceleration.variant={run.label}" in run.host.cmdline.split()
+        assert f"-{run.variant}-" in run.host.kernel_release
+        assert f"hotplug_acceleration.variant={run.variant}" in run.host.cmdline.split()
         assert (run.host.boot_method, run.outcome, run.restored) == ("kexec", "complete", True)
 
 

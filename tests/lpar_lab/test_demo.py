@@ -18,13 +18,13 @@ PANIC = "[   12.345678] Kernel panic - not syncing: Fatal exception"
 def settings(tmp_path: Path) -> demo.Settings:
     return demo.Settings(
         arch=arch.PPC64LE,
-        base="6.12",
+        line="6.12",
         cores=2,
         threads=8,
         memory=None,
         accel="tcg",
         timeout=None,
-        topics=(),
+        fragments=(),
         iterations=5,
         output=tmp_path / "out",
     )

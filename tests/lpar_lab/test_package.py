@@ -29,7 +29,7 @@ def kernel(tmp_path: Path) -> Artifact:
     (folder / "config").write_text("CONFIG_SMP=y\n")
     built = Artifact(
         arch="ppc64le",
-        base="6.12",
+        line="6.12",
         variant="patched",
         release=RELEASE,
         image=folder / "vmlinux",

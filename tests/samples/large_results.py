@@ -17,11 +17,11 @@ from hotplug_timer import cli
 from tests.samples.resultfiles import end, iteration, run_record
 
 
-def write(path: Path, run_id: str, label: str, iterations: int, median: float) -> None:
+def write(path: Path, run_id: str, variant: str, iterations: int, median: float) -> None:
     """Write a run whose seconds scatter around a median."""
     scatter = random.Random(run_id)  # noqa: S311
     with path.open("w") as file:
-        file.write(json.dumps(run_record(run_id, label)) + "\n")
+        file.write(json.dumps(run_record(run_id, variant)) + "\n")
         for index in range(1, iterations + 1):
             seconds = round(median * scatter.lognormvariate(0, 0.1), 6)
             file.write(json.dumps(iteration(run_id, index, "smt=off", seconds)) + "\n")

@@ -58,16 +58,16 @@ def traced(run_id: str, index: int, mode: str, file: str, **changes: object) -> 
     )
 
 
-def traced_run(folder: Path, label: str, *modes: str, minute: int = 0, seconds: float = 2.7) -> Path:
+def traced_run(folder: Path, variant: str, *modes: str, minute: int = 0, seconds: float = 2.7) -> Path:
     """Write a run of five samples an operation, with real traces beside it as trace-cmd printed them."""
     samples = [seconds + at / 10 for at in range(5)]
     lines = records(
-        f"run-{label}", label, samples, [one / 3 for one in samples], minute=minute, counts=STOCK_COUNTS
+        f"run-{variant}", variant, samples, [one / 3 for one in samples], minute=minute, counts=STOCK_COUNTS
     )
     for index, mode in enumerate(modes, start=1):
-        lines.insert(-1, traced(f"run-{label}", index, mode, f"{label}.smt=off.{mode}.dat"))
-        shutil.copyfile(TRACES / f"ppc64le-{mode}.txt", folder / f"{label}.smt=off.{mode}.txt")
-    return write(folder / f"{label}.jsonl", lines)
+        lines.insert(-1, traced(f"run-{variant}", index, mode, f"{variant}.smt=off.{mode}.dat"))
+        shutil.copyfile(TRACES / f"ppc64le-{mode}.txt", folder / f"{variant}.smt=off.{mode}.txt")
+    return write(folder / f"{variant}.jsonl", lines)
 
 
 def write_full_report(folder: Path) -> Path:

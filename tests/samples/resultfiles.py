@@ -14,22 +14,22 @@ Record = dict[str, Any]
 STOCK_COUNTS = {"synchronize_rcu": 29, "stop_machine": 14, "domain_rebuild": 14}
 
 
-def run_record(run_id: str = "r1", label: str = "stock", minute: int = 0, **host: object) -> Record:
+def run_record(run_id: str = "r1", variant: str = "stock", minute: int = 0, **host: object) -> Record:
     return {
         "record": "run",
         "schema": "result/3",
         "tool": "hotplug-timer",
         "run_id": run_id,
-        "variant": label,
+        "variant": variant,
         "started": f"2026-11-20T08:{minute:02d}:00.000Z",
         "tool_version": "0.1.0",
         "host": {
             "hostname": "lpar1",
             "machine": "ppc64le",
-            "kernel_release": f"6.12.117-{label}-1a2b3c4d",
+            "kernel_release": f"6.12.117-{variant}-1a2b3c4d",
             "kernel_version": "#1 SMP",
             "boot_id": f"boot-{run_id}",
-            "cmdline": f"hotplug_acceleration.variant={label}",
+            "cmdline": f"hotplug_acceleration.variant={variant}",
             "boot_method": "kexec",
             "emulated": True,
             "cpu_model": "POWER10",
@@ -109,7 +109,7 @@ def end(run_id: str, **changes: object) -> Record:
 
 def records(
     run_id: str,
-    label: str,
+    variant: str,
     off: Sequence[float],
     on: Sequence[float] = (),
     *,
@@ -118,7 +118,7 @@ def records(
     **host: object,
 ) -> list[Record]:
     """Return a whole run: timed iterations, and a counted one when COUNTS are given."""
-    lines = [run_record(run_id, label, minute, **host)]
+    lines = [run_record(run_id, variant, minute, **host)]
     lines += [iteration(run_id, at, "smt=off", seconds) for at, seconds in enumerate(off, 1)]
     lines += [iteration(run_id, at, "smt=on", seconds) for at, seconds in enumerate(on, 1)]
     if counts is not None:

@@ -213,7 +213,7 @@ def _of_data(path: Path, *, patches: str, conditions: str, seen: str, date: date
     arch = getattr(run, "arch", "x86_64")  # the costs of clocks are only measured there
     return Entry(
         kind.test,
-        figures.base_of(path),
+        figures.line_of(path),
         run.releases[PATCHED].partition("-")[0],
         arch,
         patches,
@@ -291,7 +291,7 @@ def _files(path: Path, within: str = "") -> Files:
 
 
 def _of_line(runs: Mapping[Path, Any], line: str) -> list[Any]:
-    return [run for path, run in runs.items() if figures.base_of(path) == line]
+    return [run for path, run in runs.items() if figures.line_of(path) == line]
 
 
 def _early_cells(run: earlysleeps.Run) -> list[str]:

@@ -23,7 +23,7 @@ def kernel(tmp_path: Path) -> Artifact:
     (folder / "config").write_text("CONFIG_SMP=y\n")
     return Artifact(
         arch="ppc64le",
-        base="6.12",
+        line="6.12",
         variant="stock",
         release=RELEASE,
         image=folder / "vmlinux",

@@ -36,8 +36,8 @@ out=$4; shift 4; cat "$@" > "$out/.config"
 """
 
 
-def fragment(text: str, topic: str = "base") -> Fragment:
-    return Fragment(topic, Path(f"/x/{topic}.config"), text)
+def fragment(text: str, name: str = "base") -> Fragment:
+    return Fragment(name, Path(f"/x/{name}.config"), text)
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def planned(fake_kernel: Source, paths: Paths, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(build.scratch, "need_space", lambda *_: None)
     monkeypatch.setattr(build, "compiler_version", lambda _: "gcc 12; ld 2.40")
 
-    def plan(variant: str = "stock", topics: tuple[str, ...] = ()) -> build.Plan:
-        return build.plan(arch.X86_64, fake_kernel, variant, topics, paths)
+    def plan(variant: str = "stock", fragments: tuple[str, ...] = ()) -> build.Plan:
+        return build.plan(arch.X86_64, fake_kernel, variant, fragments, paths)
 
     return plan
 
@@ -98,6 +98,15 @@ def test_build_publishes_a_whole_artefact_once(
     again = build.build(job, paths, said.append)
     assert again == built
     assert "in the cache" in said[-1]
+
+
+def test_an_artefact_of_an_earlier_version_calls_the_line_base(
+    planned: Callable[..., build.Plan], paths: Paths, said: list[str]
+) -> None:
+    built = build.build(planned(), paths, said.append)
+    described = json.loads(built.file.read_text())
+    built.file.write_text(json.dumps({"base": described.pop("line"), **described}))
+    assert artifact.load(built.file) == built
     assert list(paths.scratch.iterdir()) == []
 
 
@@ -156,7 +165,7 @@ def test_a_lost_symbol_stops_the_build(
     planned: Callable[..., build.Plan], paths: Paths, said: list[str]
 ) -> None:
     with pytest.raises(ToolError, match=r"CONFIG_GONE \(lossy: wanted y, got n\)") as caught:
-        build.build(planned(topics=("lossy",)), paths, said.append)
+        build.build(planned(fragments=("lossy",)), paths, said.append)
     assert caught.value.code is ExitCode.INPUT
     assert not paths.kernels.exists()
 
@@ -265,30 +274,30 @@ def test_survival_compares_values_and_later_fragments_win() -> None:
     ]
 
 
-def test_topics_are_loaded_once_and_unknown_ones_named(tmp_path: Path) -> None:
+def test_fragments_are_loaded_once_and_unknown_ones_named(tmp_path: Path) -> None:
     write_line(tmp_path, "6.12")
     configs = tmp_path / "configs"
     configs.mkdir()
-    for topic in ("base", "pseries", "tracing", "debug"):
-        (configs / f"{topic}.config").write_text("")
-    topics = [f.topic for f in config.load(tmp_path, arch.PPC64LE, "6.12", ["debug", "base", "debug"])]
-    assert topics == ["base", "pseries", "tracing", "debug"]
+    for name in ("base", "pseries", "tracing", "debug"):
+        (configs / f"{name}.config").write_text("")
+    names = [f.name for f in config.load(tmp_path, arch.PPC64LE, "6.12", ["debug", "base", "debug"])]
+    assert names == ["base", "pseries", "tracing", "debug"]
     with pytest.raises(ToolError, match="there are: base, debug, pseries, tracing"):
         config.load(tmp_path, arch.PPC64LE, "6.12", ["kasan"])
 
 
-def test_a_fragment_for_one_base_follows_its_topic_on_that_base_only(tmp_path: Path) -> None:
+def test_a_fragment_of_one_line_follows_another_on_that_line_only(tmp_path: Path) -> None:
     write_line(tmp_path, "6.12", {"debug": ["debug-6.12"]})
     write_line(tmp_path, "7.2", {"base": ["base-7.2"]})
     configs = tmp_path / "configs"
     configs.mkdir()
-    for topic in ("base", "base-7.2", "pseries", "tracing", "debug", "debug-6.12"):
-        (configs / f"{topic}.config").write_text("")
-    topics = {
-        base: [f.topic for f in config.load(tmp_path, arch.PPC64LE, base, ["debug"])]
-        for base in ("6.12", "7.2")
+    for name in ("base", "base-7.2", "pseries", "tracing", "debug", "debug-6.12"):
+        (configs / f"{name}.config").write_text("")
+    names = {
+        line: [f.name for f in config.load(tmp_path, arch.PPC64LE, line, ["debug"])]
+        for line in ("6.12", "7.2")
     }
-    assert topics == {
+    assert names == {
         "6.12": ["base", "pseries", "tracing", "debug", "debug-6.12"],
         "7.2": ["base", "base-7.2", "pseries", "tracing", "debug"],
     }

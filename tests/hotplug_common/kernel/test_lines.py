@@ -33,3 +33,9 @@ def test_a_data_file_that_does_not_fit_is_named(tmp_path: Path, text: str) -> No
     with pytest.raises(ToolError, match=r"cannot use .*lines/7\.2\.toml") as caught:
         lines.load(tmp_path, "7.2")
     assert caught.value.code is ExitCode.INPUT
+
+
+def test_a_record_of_an_earlier_version_calls_the_line_base() -> None:
+    assert lines.named_in({"line": "7.2"}) == lines.named_in({"base": "7.2"}) == "7.2"
+    with pytest.raises(KeyError, match="line"):
+        lines.named_in({})

@@ -56,15 +56,15 @@ def test_topics_follow_each_other_as_the_line_lists_them(tmp_path: Path) -> None
     assert [p.name for p in series.load(tmp_path, "6.12", "patched")] == ["hotplug/a.patch", "clocks/a.patch"]
 
 
-def test_an_experiment_is_a_variant_of_its_own_on_every_base(tmp_path: Path) -> None:
+def test_an_experiment_is_a_variant_of_its_own_on_every_line(tmp_path: Path) -> None:
     folder = tmp_path / "experiments/slow-path"
     folder.mkdir(parents=True)
     (folder / "series").write_text("a.patch\n")
     (folder / "a.patch").write_bytes(b"A")
     (tmp_path / "experiments/notes").mkdir()
     assert series.variants(tmp_path) == ("stock", "patched", "slow-path")
-    for base in ("6.12", "7.2"):
-        assert [p.content for p in series.load(tmp_path, base, "slow-path")] == [b"A"]
+    for line in ("6.12", "7.2"):
+        assert [p.content for p in series.load(tmp_path, line, "slow-path")] == [b"A"]
 
 
 @pytest.mark.parametrize("name", ["notes", "slow", "../6.12", "", "experiments/slow-path"])

@@ -106,8 +106,8 @@ def test_a_wrong_digest_is_refused_and_leaves_nothing(tarball: Path, paths: Path
     assert list(paths.scratch.iterdir()) == []
 
 
-def test_a_tarball_of_another_base_is_refused(tarball: Path, paths: Paths, said: list[str]) -> None:
-    with pytest.raises(ToolError, match=r"is Linux 6\.12\.9, not of base 7\.2"):
+def test_a_tarball_of_another_line_is_refused(tarball: Path, paths: Paths, said: list[str]) -> None:
+    with pytest.raises(ToolError, match=r"is Linux 6\.12\.9, not of line 7\.2"):
         source.obtain("7.2", paths, said.append, settings(tarball))
 
 
@@ -133,14 +133,15 @@ def test_without_network_the_cached_source_is_used_and_said_so(
     tarball: Path, paths: Paths, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offline(monkeypatch)
-    with pytest.raises(ToolError, match=r"no network and no cached source of base 6\.12") as caught:
+    with pytest.raises(ToolError, match=r"no network and no cached source of line 6\.12") as caught:
         source.obtain("6.12", paths, said.append, {})
     assert caught.value.code is ExitCode.ENVIRONMENT
     have = source.obtain("6.12", paths, said.append, settings(tarball))
     record = have.folder / source.RECORD
-    record.write_text(record.read_text().replace("linux-6.12.9.tar.gz", "linux-source-6.12"))
+    text = record.read_text().replace("linux-6.12.9.tar.gz", "linux-source-6.12")
+    record.write_text(text.replace('"line"', '"base"'))  # as an earlier version wrote it
     again = source.obtain("6.12", paths, said.append, {})
-    assert again.folder == have.folder
+    assert (again.folder, again.line) == (have.folder, "6.12")
     assert any("using the cached source linux-source-6.12 6.12.9" in line for line in said)
 
 

@@ -63,7 +63,7 @@ def test_what_is_written_fits_the_schema_and_is_read(
     for line in lines:
         whole.validate(line)
     (data,) = read_files([output]).runs
-    assert data.label == "x"
+    assert data.variant == "x"
     assert data.clocksource == "tsc"
     assert len(data.iterations) == sum(line["record"] == "iteration" for line in lines)
     assert data.restored is True
@@ -97,7 +97,7 @@ def test_mixed_with_results_of_switches_they_are_told_apart(tmp_path: Path) -> N
     assert {run.clocksource for run in data.runs} >= {"tsc", None}
 
 
-def test_one_label_for_two_clocksources_is_warned_of(tmp_path: Path) -> None:
+def test_one_variant_for_two_clocksources_is_warned_of(tmp_path: Path) -> None:
     lines = [
         {**line, "variant": "both"} if line["record"] == "run" else line for line in example("scale.jsonl")
     ]
@@ -105,7 +105,7 @@ def test_one_label_for_two_clocksources_is_warned_of(tmp_path: Path) -> None:
     names = " and ".join(sorted({str(run.clocksource) for run in data.runs}))
     warnings = [text for text in compare(data, "both").warnings if "clocksources" in text]
     assert len(warnings) == 1, names
-    assert warnings[0].endswith("give each clocksource a label of its own")
+    assert warnings[0].endswith("give each clocksource a --variant of its own")
 
 
 def test_a_failed_check_is_left_out_and_named(run: Run, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def comparison(abba: Dataset) -> Comparison:
     return compare(abba, "stock")
 
 
-def test_blocks_of_a_label_are_taken_together_and_failures_left_out(comparison: Comparison) -> None:
+def test_blocks_of_a_variant_are_taken_together_and_failures_left_out(comparison: Comparison) -> None:
     row = comparison.row("smt=off", "patched")
     assert row is not None
     assert row.seconds == (0.30, 0.31, 0.29, 0.32)
@@ -123,15 +123,15 @@ def test_emulated_and_hardware_seconds_are_not_mixed(tmp_path: Path) -> None:
     )
 
 
-def test_a_missing_baseline_names_the_labels(tmp_path: Path) -> None:
+def test_a_missing_baseline_names_the_variants(tmp_path: Path) -> None:
     refuses(
         load(tmp_path, records("r1", "a", [2.0]), records("r2", "b", [1.0])),
         ExitCode.USAGE,
-        "no run is labelled 'stock'; the labels are a, b; choose one of them with --baseline",
+        "no run is of variant 'stock'; there are a, b; choose one of them with --baseline",
     )
 
 
-def test_one_label_alone_is_shown_without_a_verdict(tmp_path: Path) -> None:
+def test_one_variant_alone_is_shown_without_a_verdict(tmp_path: Path) -> None:
     comparison = compare(load(tmp_path, records("r1", "a", [2.0])), "stock")
     assert [row.effect for row in comparison.rows] == [None]
 
@@ -239,7 +239,7 @@ def test_a_terminal_gets_colour_a_pipe_does_not(comparison: Comparison) -> None:
 
 def test_summary_has_the_stable_keys(abba: Dataset, comparison: Comparison) -> None:
     summary = json.loads(json.dumps(summarize(abba, comparison, "6.12")))
-    assert (summary["cpus"], summary["base"], summary["emulated"]) == (16, "6.12", True)
+    assert (summary["cpus"], summary["line"], summary["emulated"]) == (16, "6.12", True)
     assert summary["variants"]["stock"]["off_s"] == [2.70, 2.80, 2.75, 2.90]
     assert summary["variants"]["patched"]["on_s"] == [0.10, 0.11, 0.09, 0.12]
     assert summary["variants"]["patched"]["counts"] == {"off": PATCHED_COUNTS}
@@ -251,7 +251,8 @@ def test_summary_has_the_stable_keys(abba: Dataset, comparison: Comparison) -> N
 
 def test_speedup_is_of_patched_or_else_of_the_last_variant(tmp_path: Path) -> None:
     runs = [
-        records(f"r{at}", label, [4.0 / (at + 1)], minute=at) for at, label in enumerate(["stock", "b", "c"])
+        records(f"r{at}", variant, [4.0 / (at + 1)], minute=at)
+        for at, variant in enumerate(["stock", "b", "c"])
     ]
     data = load(tmp_path, *runs)
     summary = summarize(data, compare(data, "stock"), "7.2")
@@ -272,7 +273,7 @@ def test_force_compares_other_topologies_with_a_warning(tmp_path: Path) -> None:
     other = records("r2", "patched", [1.0])
     other[0]["topology"]["threads_per_core"] = 4
     comparison = forced(tmp_path, records("r1", "stock", [2.0]), other)
-    assert [row.label for row in comparison.rows] == ["stock", "patched"]
+    assert [row.variant for row in comparison.rows] == ["stock", "patched"]
     assert "different topologies" in comparison.warnings[0]
     assert comparison.warnings[0].endswith("do not rely on the verdict, compare one kind at a time")
     stream = io.StringIO()
@@ -379,11 +380,11 @@ def test_the_test_that_was_used_is_said(tmp_path: Path) -> None:
     assert "Mann-Whitney test, exact" in to_markdown(text.sheet(compare(few, "stock")))
 
 
-@pytest.mark.parametrize("label", ["[red]x[/blue]", ":smile:", "a|b", "\x1b[2J"])
-def test_a_label_is_text_in_every_table(tmp_path: Path, label: str) -> None:
-    comparison = compare(load(tmp_path, records("r1", label, [2.0])), "stock")
+@pytest.mark.parametrize("variant", ["[red]x[/blue]", ":smile:", "a|b", "\x1b[2J"])
+def test_a_variant_is_text_in_every_table(tmp_path: Path, variant: str) -> None:
+    comparison = compare(load(tmp_path, records("r1", variant, [2.0])), "stock")
     stream = io.StringIO()
     print_tables(text.sheet(comparison), "table", stream)
-    assert label.replace("\x1b", "\\x1b") in stream.getvalue()
+    assert variant.replace("\x1b", "\\x1b") in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
     assert to_markdown(text.sheet(comparison)).splitlines()[2].count("|") == 10

@@ -99,14 +99,14 @@ def test_a_picture_is_drawn(
         assert all(word in data for word in (b">stock<", b">patched<", b"smt=off: measured", b"(emulated)"))
 
 
-def test_labels_are_text_in_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_variants_are_text_in_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = write(tmp_path / "a", records("r1", "<b>$x$&", [2.0], counts=STOCK_COUNTS))
     predict(capsys, str(path), "--cpus", "20", "--plot", str(tmp_path / "a.svg"))
     assert "&lt;b&gt;$x$&amp;" in (tmp_path / "a.svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize("command", [["compare"], ["predict", "--cpus", "20"]])
-def test_labels_are_text_in_a_table(
+def test_variants_are_text_in_a_table(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, command: list[str]
 ) -> None:
     path = write(tmp_path / "a", records("r1", "[/b][red]|", [2.0], counts=STOCK_COUNTS))

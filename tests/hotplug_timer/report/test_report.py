@@ -226,7 +226,8 @@ def test_downloads_hold_the_data(data: Dataset, tmp_path: Path) -> None:
     contents = saved(parse(page_of(data, tmp_path)))
     assert contents["results.jsonl"] == data.raw
     assert contents["summary.json"] == (tmp_path / "summary.json").read_text()
-    assert json.loads(contents["summary.json"])["base"] == "6.12"
+    summary = json.loads(contents["summary.json"])
+    assert (summary["line"], summary["base"]) == ("6.12", "6.12")
     assert contents["comparison.csv"] == to_csv(text.sheet(compare(data, "stock")))
     (tmp_path / "again.jsonl").write_text(contents["results.jsonl"])
     again = read_files([tmp_path / "again.jsonl"])
@@ -440,15 +441,15 @@ def test_no_text_of_a_file_changes_the_structure(tmp_path: Path, text: str) -> N
     assert shape(parse(hostile_page(tmp_path, text))) == PLAIN_SHAPES[tmp_path]
 
 
-def test_labels_are_shown_as_they_are(tmp_path: Path) -> None:
-    label = '<script>alert("1")</script> $x$ & co'
-    data = read_files([write(tmp_path / "a", records("r1", label, [2.0, 2.1], cmdline="<b>"))])
+def test_variants_are_shown_as_they_are(tmp_path: Path) -> None:
+    variant = '<script>alert("1")</script> $x$ & co'
+    data = read_files([write(tmp_path / "a", records("r1", variant, [2.0, 2.1], cmdline="<b>"))])
     text = page_of(data, tmp_path)
     root = parse(text)
     assert "<script" not in text
     assert "<b>" not in text
-    assert label in text_of(root)
-    assert label in text_of(pictures(root)[0])
+    assert variant in text_of(root)
+    assert variant in text_of(pictures(root)[0])
 
 
 def test_the_command_says_where_the_files_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def test_a_trace_named_in_the_result_file_is_read_beside_it(tmp_path: Path) -> N
     assert "its trace t.dat is not beside it" in found.notices[0]
     shutil.copyfile(GOLDEN_STATES, tmp_path / "t.dat")
     (one,) = traces_of(run_naming(tmp_path, "t.dat")).found
-    assert (one.subject.mode, one.subject.operation, one.subject.label) == ("states", "smt=off", "stock")
+    assert (one.subject.mode, one.subject.operation, one.subject.variant) == ("states", "smt=off", "stock")
     assert [path.name for path in one.files] == ["t.dat"]
 
 
@@ -102,7 +102,7 @@ def test_a_named_trace_is_that_of_the_run_which_calls_one_so(tmp_path: Path) -> 
     elsewhere.mkdir()
     shutil.copyfile(GOLDEN_STATES, elsewhere / "t.txt")
     found = traces_of(run_naming(tmp_path, "t.dat"), elsewhere / "t.txt")
-    assert (found.found[0].subject.label, found.notices) == ("stock", ())
+    assert (found.found[0].subject.variant, found.notices) == ("stock", ())
 
 
 def test_a_trace_both_beside_and_named_is_read_once(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_named_trace_that_no_run_knows_is_shown_under_its_name(tmp_path: Path)
     shutil.copyfile(TRACES / "ppc64le-offcpu.txt", other)
     data = read_files([run_naming(tmp_path)])
     traces = read_traces(data.runs, [other])
-    assert (traces.found[0].subject.label, traces.found[0].subject.name) == (None, "other.txt")
+    assert (traces.found[0].subject.variant, traces.found[0].subject.name) == (None, "other.txt")
     assert "other.txt" in text_of(section(parse(page_of(data, tmp_path, traces)), "offcpu"))
 
 

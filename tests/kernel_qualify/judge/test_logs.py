@@ -115,7 +115,7 @@ def test_a_trace_long_after_a_report_is_one_of_its_own() -> None:
         "WARNING: at cpuset_attach_task+0x110/0x150, CPU#0: python3/443",
     ],
 )
-def test_both_bases_name_the_place_of_a_warning(head: str) -> None:
+def test_both_kernel_lines_name_the_place_of_a_warning(head: str) -> None:
     body = ["Call Trace:", "__cgroup1_procs_write.constprop.0+0x16c/0x208"]
     assert logs.problems("\n".join([head, *body])) == []
     assert logs.problems(head) != []
@@ -151,6 +151,6 @@ def test_the_fallback_is_noticed() -> None:
     ],
     ids=["6.12", "7.2", "another line", "another function", "another file"],
 )
-def test_rcutortures_own_warning_is_told_by_its_line_on_both_bases(line: str, allowed: bool) -> None:
+def test_rcutortures_own_warning_is_told_by_its_text_on_both_lines(line: str, allowed: bool) -> None:
     found = logs.problems(f"[  1.000000] {line}", [logs.expedited_by_others(1478)])
     assert (not found) is allowed

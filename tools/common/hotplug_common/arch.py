@@ -23,7 +23,7 @@ class Arch:
     triple: str
     cross_package: str
     fragment: str
-    """The architecture's own configuration fragment in kernel-patches/configs."""
+    """The architecture's own config fragment in kernel-patches/configs."""
     qemu: str
     qemu_package: str
     console: str

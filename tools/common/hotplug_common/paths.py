@@ -80,7 +80,7 @@ class Paths:
 
     @property
     def patches(self) -> Path:
-        """The kernel series and configuration fragments."""
+        """The kernel series and config fragments."""
         return self.project / "kernel-patches"
 
     @property

@@ -246,7 +246,7 @@ def _print_on_terminal(sheet: Sheet, out: TextIO) -> None:
     """Print with colours, and fit to the width of the terminal."""
     from rich.console import Console  # noqa: PLC0415 - takes a while, and only a terminal needs it
 
-    # A label is text, whatever is in it.
+    # A variant's name is text, whatever is in it.
     console = Console(file=out, highlight=False, markup=False, emoji=False)
     for block in _blocks(sheet):
         if isinstance(block, str):

@@ -37,9 +37,9 @@ def table(output_of: Output) -> str:
         "|---|---|---|---|---|",
     ]
     for operation in dict.fromkeys(entry["operation"] for entry in found["comparisons"]):
-        both = [_entry(found["comparisons"], operation, label) for label in (BASELINE, VARIANT)]
+        both = [_entry(found["comparisons"], operation, variant) for variant in (BASELINE, VARIANT)]
         stock, patched = (entry["median_s"] for entry in both)
-        counted = [_entry(found["counts"], operation, label) for label in (BASELINE, VARIANT)]
+        counted = [_entry(found["counts"], operation, variant) for variant in (BASELINE, VARIANT)]
         waits = [entry["synchronize_rcu"][0] for entry in counted]
         rows.append(
             f"| `{operation}` | {stock:.2f} s | **{patched:.2f} s** "
@@ -70,7 +70,7 @@ def _compare(*options: str) -> list[str]:
 def _conditions(output_of: Output) -> str:
     runs = _runs()
     host = runs[0].host
-    order = ", ".join(run.label for run in runs)
+    order = ", ".join(run.variant for run in runs)
     kernels = " and ".join(dict.fromkeys(f"`{run.host.kernel_release}`" for run in runs))
     spread = [
         f"| `{entry['operation']}` | {entry['variant']} | {entry['min_s']:.2f} | {entry['max_s']:.2f} |"

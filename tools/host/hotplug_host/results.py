@@ -26,7 +26,7 @@ OLDER = ("hotplug-timer/1", "hotplug-timer/2")
 #: What has to be the same for a run to be continued: (name shown, path of keys in a run's record).
 RESUME_KEYS = (
     ("tool", ("tool",)),
-    ("label", ("variant",)),
+    ("variant", ("variant",)),
     ("operations", ("settings", "operations")),
     ("iterations", ("settings", "iterations")),
     ("count iterations", ("detail", "count_iterations")),

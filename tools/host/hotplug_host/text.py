@@ -1,4 +1,4 @@
-"""Text from elsewhere (host names, labels, command lines), made fit to be printed."""
+"""Text from elsewhere (host names, variants, command lines), made fit to be printed."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ examples:
 COMPARE_DESCRIPTION = """\
 Compare variants: per operation seconds, decrease against the baseline, a 95% interval, an exact p-value
 and a verdict in words; then what each transition costs the machine in counts. Lower is better.
-Only timed iterations that succeeded are used. Files of one label are taken together. With several variants,
+Only timed iterations that succeeded are used. Files of one variant are taken together. With several variants,
 p-values are adjusted for their number. What makes a verdict doubtful is printed with a remedy.
 """
 COMPARE_EPILOG = """\
@@ -209,7 +209,11 @@ def _add_rcu_variants(commands: Commands) -> None:
         examples=RCU_VARIANTS_EPILOG,
     )
     table.add_argument(
-        "files", nargs="+", type=Path, metavar="FILE", help="result file of `run`, labelled by its row"
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="result file of `run`, with its row as the variant",
     )
     table.add_argument(
         "--rows",

@@ -83,9 +83,9 @@ def style_axes(axes: Axes, grid: str) -> None:
         spine.set_color(FAINT)
 
 
-def series(labels: tuple[str, ...], label: str) -> int:
+def series(variants: tuple[str, ...], variant: str) -> int:
     """Return which of the colours a variant has; with many variants they start again."""
-    return labels.index(label) % len(SERIES)
+    return variants.index(variant) % len(SERIES)
 
 
 def marker(number: int) -> str:

@@ -102,7 +102,7 @@ class Run:
     source: str
     tool: str
     run_id: str
-    label: str
+    variant: str
     started: str
     host: HostInfo
     shape: Shape
@@ -278,7 +278,7 @@ def _run(record: Record, path: Path) -> Run:
         source=str(path),
         tool=record["tool"],
         run_id=record["run_id"],
-        label=record["variant"],
+        variant=record["variant"],
         started=record["started"],
         host=HostInfo(**record["host"]),
         shape=Shape(

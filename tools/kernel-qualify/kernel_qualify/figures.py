@@ -41,8 +41,8 @@ def latency_runs() -> dict[Path, latencies.Run]:
     return {path: latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))}
 
 
-def base_of(path: Path) -> str:
-    """Return the base that a kept run is of: the first word of its name."""
+def line_of(path: Path) -> str:
+    """Return the kernel line that a kept run is of: the first word of its name."""
     return path.name.partition("-")[0]
 
 
@@ -51,38 +51,38 @@ def place(run: gains.Run) -> str:
     return "".join(f"-{word.replace(' ', '-')}" for word in run.place)
 
 
-def keep(run: Path, base: str) -> Path:
+def keep(run: Path, line: str) -> Path:
     """Take a run into the kept ones, in place of what they have of the same."""
     facts = json.loads(run.read_text("utf-8"))
     if "sleeps" in facts:
         return keep_early(run)
     if "latencies" in facts:
         return keep_latencies(run)
-    return keep_clocks(run) if "costs" in facts else keep_speed(run, base)
+    return keep_clocks(run) if "costs" in facts else keep_speed(run, line)
 
 
 def keep_clocks(run: Path) -> Path:
     """Take over a clocks.json."""
     loaded = clockcosts.load(run)
-    return keeping.save(loaded, CLOCKS / f"{loaded.base}-{loaded.vcpus}-on-{loaded.host_cpus}.json")
+    return keeping.save(loaded, CLOCKS / f"{loaded.line}-{loaded.vcpus}-on-{loaded.host_cpus}.json")
 
 
 def keep_early(run: Path) -> Path:
     """Take over an early.json."""
     loaded = earlysleeps.load(run)
-    return keeping.save(loaded, EARLY / f"{loaded.base}-{loaded.arch}-{loaded.device}.json")
+    return keeping.save(loaded, EARLY / f"{loaded.line}-{loaded.arch}-{loaded.device}.json")
 
 
 def keep_latencies(run: Path) -> Path:
     """Take over a latencies.json."""
     loaded = latencies.load(run)
-    return keeping.save(loaded, LATENCIES / f"{loaded.base}-{loaded.arch}-{loaded.cpus}.json")
+    return keeping.save(loaded, LATENCIES / f"{loaded.line}-{loaded.arch}-{loaded.cpus}.json")
 
 
-def keep_speed(run: Path, base: str) -> Path:
+def keep_speed(run: Path, line: str) -> Path:
     """Take over a speed.json."""
     loaded = gains.load(run)
-    target = KEPT / f"{base}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
+    target = KEPT / f"{line}-{loaded.arch}-{loaded.cpus}{place(loaded)}.json"
     if target.exists():
         loaded = gains.with_earlier(loaded, gains.load(target))
     return keeping.save(loaded, target)
@@ -92,5 +92,5 @@ def exports() -> dict[Path, str]:
     """Return the timings of all kept runs, by the file they belong in."""
     runs: dict[Path, list[gains.Run]] = {}
     for path, run in speed_runs().items():
-        runs.setdefault(KEPT / f"{base_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
+        runs.setdefault(KEPT / f"{line_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
     return {path: timings.table(kept) for path, kept in runs.items()}

@@ -142,7 +142,7 @@ class Proving:
         self.name = "proving"
 
     def boot(self, *fragments: str, append: str = "", memory: int = 0) -> None:
-        """Start the guest, with these configuration fragments beside those that were ordered.
+        """Start the guest, with these config fragments beside those that were ordered.
 
         `memory` is that many MiB more than such a guest has anyway. Raises ToolError with lpar-lab's code.
         """

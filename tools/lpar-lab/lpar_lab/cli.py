@@ -338,7 +338,7 @@ def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 
 
 def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:
-    """Build (or find) one variant with the architecture, base and fragments the arguments name."""
+    """Build (or find) one variant with the architecture, line and fragments the arguments name."""
     wanted = arch.by_name(arguments.arch)
     from_source = source.obtain(arguments.line, paths, say)
     upto = getattr(arguments, "patches", None)
@@ -444,13 +444,13 @@ def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     return demo.run(
         demo.Settings(
             arch=arch.by_name(arguments.arch),
-            base=arguments.line,
+            line=arguments.line,
             cores=arguments.cores,
             threads=_threads(arguments),
             memory=arguments.memory,
             accel=arguments.accel,
             timeout=arguments.timeout,
-            topics=tuple(arguments.fragment),
+            fragments=tuple(arguments.fragment),
             iterations=arguments.iterations,
             output=arguments.output_dir.absolute(),
         ),

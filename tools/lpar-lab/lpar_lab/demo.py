@@ -39,13 +39,13 @@ class Settings:
     """What the demo is asked for. `iterations` per block; `output` is absolute."""
 
     arch: Arch
-    base: str
+    line: str
     cores: int
     threads: int
     memory: int | None
     accel: str
     timeout: float | None
-    topics: tuple[str, ...]
+    fragments: tuple[str, ...]
     iterations: int
     output: Path
 
@@ -122,8 +122,8 @@ def _stage(name: str, say: Say) -> Iterator[None]:
 def _check_inputs(settings: Settings, paths: Paths) -> None:
     """Raise for what would only fail after minutes of building."""
     preflight.require(preflight.SOURCE)
-    series.load(paths.patches, settings.base, series.PATCHED)
-    config.load(paths.patches, settings.arch, settings.base, settings.topics)
+    series.load(paths.patches, settings.line, series.PATCHED)
+    config.load(paths.patches, settings.arch, settings.line, settings.fragments)
     playbook = paths.project / PLAYBOOK
     if not playbook.is_file():
         raise ToolError(f"{playbook} is missing", "use a complete checkout", ExitCode.INPUT)
@@ -132,8 +132,10 @@ def _check_inputs(settings: Settings, paths: Paths) -> None:
 def _build_kernels(settings: Settings, paths: Paths, say: Say) -> list[Artifact]:
     """Build stock, then patched, from one and the same source."""
     with _stage("kernels", say):
-        from_source = source.obtain(settings.base, paths, say)
-        plans = [build.plan(settings.arch, from_source, v, settings.topics, paths) for v in series.VARIANTS]
+        from_source = source.obtain(settings.line, paths, say)
+        plans = [
+            build.plan(settings.arch, from_source, v, settings.fragments, paths) for v in series.VARIANTS
+        ]
         return [build.build(job, paths, say) for job in plans]
 
 
@@ -269,7 +271,7 @@ def _report(settings: Settings, raw: Path, tools: Tools, say: Say) -> None:
             "--output-dir",
             settings.output,
             "--line",
-            settings.base,
+            settings.line,
             "--baseline",
             series.STOCK,
         ],

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hotplug_common.kernel import lines
 from hotplug_common.kernel.config import Fragment
 from hotplug_common.kernel.series import Patch
 from hotplug_host.errors import ExitCode, ToolError
@@ -33,7 +34,7 @@ class Artifact:
     """The content of artifact.json."""
 
     arch: str
-    base: str
+    line: str
     variant: str
     release: str
     """What `uname -r` says on this kernel."""
@@ -70,7 +71,7 @@ def load(path: Path) -> Artifact:
             raise ValueError(f"schema is {data.get('schema')!r}, not {SCHEMA!r}")
         artifact = Artifact(
             arch=data["arch"],
-            base=data["base"],
+            line=lines.named_in(data),
             variant=data["variant"],
             release=data["release"],
             # A relative name is beside this file: a folder that 'lpar-lab package' made may lie anywhere.

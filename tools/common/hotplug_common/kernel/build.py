@@ -56,25 +56,31 @@ class Plan:
 
 
 def plan(
-    arch: Arch, source: Source, variant: str, topics: Sequence[str], paths: Paths, *, upto: int | None = None
+    arch: Arch,
+    source: Source,
+    variant: str,
+    fragments: Sequence[str],
+    paths: Paths,
+    *,
+    upto: int | None = None,
 ) -> Plan:
-    """Read series and fragments and decide the cache key; only the first `upto` patches count, if given.
+    """Read series and config fragments and decide the cache key; only the first `upto` patches count, if any.
 
-    Raises ToolError: USAGE for unknown variant or topic, INPUT for a broken series, ENVIRONMENT
+    Raises ToolError: USAGE for unknown variant or fragment, INPUT for a broken series, ENVIRONMENT
     when the compiler is missing.
     """
     preflight.require(preflight.kernel_build(arch))
-    patches = series.first(series.load(paths.patches, source.base, variant), upto)
-    fragments = config.load(paths.patches, arch, source.base, topics)
+    patches = series.first(series.load(paths.patches, source.line, variant), upto)
+    read = config.load(paths.patches, arch, source.line, fragments)
     key = artifact.cache_key(
         source_sha256=source.ref.sha256,
         patches=patches,
-        fragments=fragments,
+        fragments=read,
         arch=arch.name,
         compiler=compiler_version(arch),
         variant=variant,
     )
-    return Plan(arch, source, variant, patches, fragments, key)
+    return Plan(arch, source, variant, patches, read, key)
 
 
 def apply(source: Source, variant: str, paths: Paths, say: Say, *, upto: int | None = None) -> list[Patch]:
@@ -82,9 +88,9 @@ def apply(source: Source, variant: str, paths: Paths, say: Say, *, upto: int | N
 
     Raises ToolError: USAGE for an unknown variant, INPUT when a patch does not apply.
     """
-    patches = series.first(series.load(paths.patches, source.base, variant), upto)
-    with lock.held(source.lock, say, f"the source tree of base {source.base}"):
-        tree.prepare(source.tree, patches, f"{source.base} ({source.kernel_version})")
+    patches = series.first(series.load(paths.patches, source.line, variant), upto)
+    with lock.held(source.lock, say, f"the source tree of line {source.line}"):
+        tree.prepare(source.tree, patches, f"{source.line} ({source.kernel_version})")
     return patches
 
 
@@ -105,11 +111,11 @@ def build(job: Plan, paths: Paths, say: Say, jobs: int | None = None) -> Artifac
         say(f"{job.title}: {job.release} is in the cache")
         return artifact.load(target)
     scratch.need_space(paths.cache, 3, "building a kernel")
-    with lock.held(job.source.lock, say, f"the source tree of base {job.source.base}"):
+    with lock.held(job.source.lock, say, f"the source tree of line {job.source.line}"):
         if (target / artifact.FILE).exists():
             return artifact.load(target)
         say(f"{job.title}: preparing {job.release}")
-        tree.prepare(job.source.tree, job.patches, f"{job.source.base} ({job.source.kernel_version})")
+        tree.prepare(job.source.tree, job.patches, f"{job.source.line} ({job.source.kernel_version})")
         with scratch.folder(paths.scratch, "kernel") as work:
             kbuild = Kbuild(job, paths, jobs or os.cpu_count() or 1)
             kbuild.configure()
@@ -148,7 +154,7 @@ class Kbuild:
         self.config.rename(merged)
         self._make("allnoconfig", f"KCONFIG_ALLCONFIG={merged}")
         self._make("olddefconfig")
-        config.require_survival(self.job.fragments, self.config.read_text(), self.job.source.base)
+        config.require_survival(self.job.fragments, self.config.read_text(), self.job.source.line)
 
     def compile(self, say: Say) -> None:
         """Compile and link the image; say now and then how far it is."""
@@ -240,7 +246,7 @@ def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
     _check_release(job, kbuild)
     built = Artifact(
         arch=job.arch.name,
-        base=job.source.base,
+        line=job.source.line,
         variant=job.variant,
         release=job.release,
         image=target / image.name,
@@ -248,7 +254,7 @@ def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
         config=target / "config",
         source=job.source.ref,
         patches=[patch.name for patch in job.patches],
-        fragments=[fragment.topic for fragment in job.fragments],
+        fragments=[fragment.name for fragment in job.fragments],
         built=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     (fresh / artifact.FILE).write_text(built.to_json())

@@ -1,4 +1,4 @@
-"""Kernel configuration: topic fragments over allnoconfig, and a check that nothing asked for was lost."""
+"""Kernel configuration: config fragments over allnoconfig, and a check that nothing asked for was lost."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hotplug_host.errors import ExitCode, ToolError
 
 SET = re.compile(r"^(CONFIG_\w+)=(.*)$")
 UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
-DEFAULT_TOPICS = ("base", "{arch}", "tracing")
+DEFAULT = ("base", "{arch}", "tracing")
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """One topic's configuration fragment."""
+    """A config fragment, named as its file without the suffix."""
 
-    topic: str
+    name: str
     path: Path
     content: str
 
@@ -30,39 +30,39 @@ class Lost:
     """A symbol that did not keep the value a fragment asked for; `n` stands for not set."""
 
     symbol: str
-    topic: str
+    fragment: str
     wanted: str
     got: str
 
     def __str__(self) -> str:
-        return f"{self.symbol} ({self.topic}: wanted {self.wanted}, got {self.got})"
+        return f"{self.symbol} ({self.fragment}: wanted {self.wanted}, got {self.got})"
 
 
-def load(patches: Path, arch: Arch, base: str, extra: Sequence[str] = ()) -> list[Fragment]:
-    """Read the fragments for `arch`, then the `extra` topics, each once.
+def load(patches: Path, arch: Arch, line: str, extra: Sequence[str] = ()) -> list[Fragment]:
+    """Read the fragments for `arch`, then the `extra` ones, each once.
 
     The line's data file says which of them it follows up with a fragment of its own, because symbols differ.
-    Raises ToolError (USAGE) for a topic that has no fragment; it names those that exist.
+    Raises ToolError (USAGE) for a fragment that there is not; it names those that there are.
     """
-    topics = [topic.format(arch=arch.fragment) for topic in DEFAULT_TOPICS]
-    topics += [topic for topic in dict.fromkeys(extra) if topic not in topics]
-    line = lines.load(patches, base)
+    wanted = [name.format(arch=arch.fragment) for name in DEFAULT]
+    wanted += [name for name in dict.fromkeys(extra) if name not in wanted]
+    additions = lines.load(patches, line).fragments
     folder = patches / "configs"
     fragments = []
-    for topic in topics:
-        fragments.append(_read(folder, topic))
-        fragments += [_read(folder, more) for more in line.fragments.get(topic, ())]
+    for name in wanted:
+        fragments.append(_read(folder, name))
+        fragments += [_read(folder, more) for more in additions.get(name, ())]
     return fragments
 
 
-def _read(folder: Path, topic: str) -> Fragment:
-    path = folder / f"{topic}.config"
+def _read(folder: Path, name: str) -> Fragment:
+    path = folder / f"{name}.config"
     try:
-        return Fragment(topic, path, path.read_text())
+        return Fragment(name, path, path.read_text())
     except OSError as error:
         known = ", ".join(sorted(p.stem for p in folder.glob("*.config"))) or "none"
         raise ToolError(
-            f"no configuration fragment '{topic}' in {folder}", f"there are: {known}", ExitCode.USAGE
+            f"no config fragment '{name}' in {folder}", f"there are: {known}", ExitCode.USAGE
         ) from error
 
 
@@ -82,21 +82,21 @@ def lost_symbols(fragments: Sequence[Fragment], final: str) -> list[Lost]:
     wanted: dict[str, tuple[str, str]] = {}
     for fragment in fragments:
         for symbol, value in parse(fragment.content).items():
-            wanted[symbol] = (value, fragment.topic)
+            wanted[symbol] = (value, fragment.name)
     got = parse(final)
     return [
-        Lost(symbol, topic, value, got.get(symbol, "n"))
-        for symbol, (value, topic) in wanted.items()
+        Lost(symbol, fragment, value, got.get(symbol, "n"))
+        for symbol, (value, fragment) in wanted.items()
         if got.get(symbol, "n") != value
     ]
 
 
-def require_survival(fragments: Sequence[Fragment], final: str, base: str) -> None:
+def require_survival(fragments: Sequence[Fragment], final: str, line: str) -> None:
     """Raise ToolError (INPUT) that lists every symbol the final .config does not hold as asked for."""
     lost = lost_symbols(fragments, final)
     if lost:
         raise ToolError(
-            f"{len(lost)} configuration symbol(s) lost on {base}: {'; '.join(map(str, lost))}",
+            f"{len(lost)} configuration symbol(s) lost on {line}: {'; '.join(map(str, lost))}",
             "add what they depend on to the fragment, or drop them",
             ExitCode.INPUT,
         )

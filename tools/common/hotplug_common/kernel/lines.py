@@ -6,12 +6,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hotplug_common.debian import Suite
 from hotplug_host.errors import ExitCode, ToolError
 
 FOLDER = "lines"
 DEFAULT = "6.12"
+KEY = "line"
+FORMER_KEY = "base"
+"""What artifact.json and source.json of earlier versions call the line."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +57,12 @@ def load(patches: Path, name: str) -> Line:
         raise ToolError(
             f"cannot use {path}: {error}", "compare it with the other lines' files", ExitCode.INPUT
         ) from error
+
+
+def named_in(record: Mapping[str, Any]) -> str:
+    """Return the line that the content of an artifact.json or source.json names.
+
+    Raises KeyError for one that names none.
+    """
+    name: str = record[FORMER_KEY] if FORMER_KEY in record else record[KEY]
+    return name

@@ -16,7 +16,7 @@ from hotplug_host.errors import ExitCode, ToolError
 STOCK = "stock"
 PATCHED = "patched"
 VARIANTS = (STOCK, PATCHED)
-"""What every base has."""
+"""What every kernel line has."""
 EXPERIMENTS = "experiments"
 LISTING = "series"
 
@@ -71,8 +71,8 @@ def require_variant(patches: Path, variant: str) -> None:
         )
 
 
-def load(patches: Path, base: str, variant: str) -> list[Patch]:
-    """Read the patches of `variant` for `base`, in series order; stock has none.
+def load(patches: Path, line: str, variant: str) -> list[Patch]:
+    """Read the patches of `variant` for `line`, in series order; stock has none.
 
     Raises ToolError: USAGE for an unknown variant, INPUT for a missing series or patch.
     """
@@ -81,8 +81,8 @@ def load(patches: Path, base: str, variant: str) -> list[Patch]:
         return []
     if variant != PATCHED:
         return _listed(patches, f"{EXPERIMENTS}/{variant}", "")
-    topics = lines.load(patches, base).topics
-    return [patch for topic in topics for patch in _listed(patches, f"{topic}/{base}", topic)]
+    topics = lines.load(patches, line).topics
+    return [patch for topic in topics for patch in _listed(patches, f"{topic}/{line}", topic)]
 
 
 def _listed(patches: Path, folder: str, topic: str) -> list[Patch]:

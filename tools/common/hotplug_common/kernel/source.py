@@ -32,7 +32,7 @@ TREE = "tree"
 class Source:
     """A source on this machine: `folder` holds source.json and a git tree."""
 
-    base: str
+    line: str
     ref: SourceRef
     kernel_version: str
     folder: Path
@@ -48,8 +48,8 @@ class Source:
         return self.folder / "lock"
 
 
-def obtain(base_name: str, paths: Paths, say: Say, env: Mapping[str, str] = os.environ) -> Source:
-    """Return the newest source of a base, fetching it when the cache lacks it.
+def obtain(name: str, paths: Paths, say: Say, env: Mapping[str, str] = os.environ) -> Source:
+    """Return the newest source of a kernel line, fetching it when the cache lacks it.
 
     With LPAR_LAB_SOURCE_URL and LPAR_LAB_SOURCE_SHA256 set, that tarball is the source. Without a
     network, the newest cached source is used and said so.
@@ -57,59 +57,59 @@ def obtain(base_name: str, paths: Paths, say: Say, env: Mapping[str, str] = os.e
     Raises ToolError: ENVIRONMENT (no network and nothing cached, missing tools, disk full), INPUT
     (the tarball's digest is not the one given).
     """
-    base = lines.load(paths.patches, base_name)
+    line = lines.load(paths.patches, name)
     preflight.require(preflight.SOURCE)
     url, digest = env.get(URL_SETTING), env.get(SHA_SETTING)
     if bool(url) != bool(digest):
         raise ToolError(f"{URL_SETTING} and {SHA_SETTING} go together", "set both or neither", ExitCode.USAGE)
-    with lock.held(paths.locks / f"source-{base.name}.lock", say, f"the sources of base {base.name}"):
+    with lock.held(paths.locks / f"source-{line.name}.lock", say, f"the sources of line {line.name}"):
         source = (
-            _from_url(base, url, digest, paths, say) if url and digest else _from_archive(base, paths, say)
+            _from_url(line, url, digest, paths, say) if url and digest else _from_archive(line, paths, say)
         )
-    say(f"base {base.name}: {source.ref.package} {source.ref.version} (Linux {source.kernel_version})")
+    say(f"line {line.name}: {source.ref.package} {source.ref.version} (Linux {source.kernel_version})")
     return source
 
 
-def cached(base: str, paths: Paths) -> list[Source]:
-    """Return the cached sources of a base, newest import last."""
-    records = sorted(paths.sources.glob(f"{base}/*/{RECORD}"), key=lambda path: path.stat().st_mtime)
+def cached(line: str, paths: Paths) -> list[Source]:
+    """Return the cached sources of a kernel line, newest import last."""
+    records = sorted(paths.sources.glob(f"{line}/*/{RECORD}"), key=lambda path: path.stat().st_mtime)
     return [_load(record) for record in records]
 
 
 def _load(record: Path) -> Source:
     data = json.loads(record.read_text())
-    return Source(data["base"], SourceRef(**data["ref"]), data["kernel_version"], record.parent)
+    return Source(lines.named_in(data), SourceRef(**data["ref"]), data["kernel_version"], record.parent)
 
 
-def _from_archive(base: Line, paths: Paths, say: Say) -> Source:
+def _from_archive(line: Line, paths: Paths, say: Say) -> Source:
     preflight.require(preflight.APT)
-    apt = debian.Apt(paths.apt / base.name, debian.source_lines(base.suites, debian.mirrors()))
-    have = [source for source in cached(base.name, paths) if source.ref.package == base.package]
+    apt = debian.Apt(paths.apt / line.name, debian.source_lines(line.suites, debian.mirrors()))
+    have = [source for source in cached(line.name, paths) if source.ref.package == line.package]
     if not apt.refresh(say):
-        return _without_network(base, have, say)
-    package = apt.candidate(base.package)
+        return _without_network(line, have, say)
+    package = apt.candidate(line.package)
     if package is None:
         raise ToolError(
-            f"the archive has no {base.package} in {', '.join(suite.name for suite in base.suites)}",
+            f"the archive has no {line.package} in {', '.join(suite.name for suite in line.suites)}",
             f"set {URL_SETTING} and {SHA_SETTING}",
         )
     for source in have:
         if source.ref.sha256 == package.sha256:
             return source
-    return _import_package(base, package, apt, paths, say)
+    return _import_package(line, package, apt, paths, say)
 
 
-def _without_network(base: Line, have: list[Source], say: Say) -> Source:
+def _without_network(line: Line, have: list[Source], say: Say) -> Source:
     if not have:
         raise ToolError(
-            f"no network and no cached source of base {base.name}",
+            f"no network and no cached source of line {line.name}",
             f"connect once, or set {URL_SETTING}=file:///path/to/linux.tar.xz and {SHA_SETTING}",
         )
     say(f"using the cached source {have[-1].ref.package} {have[-1].ref.version}")
     return have[-1]
 
 
-def _import_package(base: Line, package: Package, apt: debian.Apt, paths: Paths, say: Say) -> Source:
+def _import_package(line: Line, package: Package, apt: debian.Apt, paths: Paths, say: Say) -> Source:
     scratch.need_space(paths.cache, 6, "unpacking a kernel source")
     with scratch.folder(paths.scratch, "source") as work:
         say(f"downloading {package.name} {package.version}")
@@ -122,11 +122,11 @@ def _import_package(base: Line, package: Package, apt: debian.Apt, paths: Paths,
         if len(tarballs) != 1:
             raise ToolError(f"{package.name} holds {len(tarballs)} tarballs, not one", code=ExitCode.INPUT)
         ref = SourceRef(package.name, package.version, package.sha256)
-        return _import_tarball(base, tarballs[0], ref, work, paths=paths, say=say)
+        return _import_tarball(line, tarballs[0], ref, work, paths=paths, say=say)
 
 
-def _from_url(base: Line, url: str, digest: str, paths: Paths, say: Say) -> Source:
-    for source in cached(base.name, paths):
+def _from_url(line: Line, url: str, digest: str, paths: Paths, say: Say) -> Source:
+    for source in cached(line.name, paths):
         if source.ref.sha256 == digest.lower():
             return source
     scratch.need_space(paths.cache, 6, "unpacking a kernel source")
@@ -135,7 +135,7 @@ def _from_url(base: Line, url: str, digest: str, paths: Paths, say: Say) -> Sour
         tarball = work / "tarball"
         say(f"downloading {name}")
         fetch(url, digest, tarball)
-        return _import_tarball(base, tarball, SourceRef(name, "", digest.lower()), work, paths=paths, say=say)
+        return _import_tarball(line, tarball, SourceRef(name, "", digest.lower()), work, paths=paths, say=say)
 
 
 def fetch(url: str, digest: str, target: Path) -> None:
@@ -163,7 +163,7 @@ def fetch(url: str, digest: str, target: Path) -> None:
 
 
 def _import_tarball(
-    base: Line, tarball: Path, ref: SourceRef, work: Path, *, paths: Paths, say: Say
+    line: Line, tarball: Path, ref: SourceRef, work: Path, *, paths: Paths, say: Say
 ) -> Source:
     say("unpacking the source and putting it under git")
     fresh = work / "finished"
@@ -171,16 +171,16 @@ def _import_tarball(
     folder.mkdir(parents=True)
     _must(["tar", "-x", "--strip-components=1", "-f", tarball, "-C", folder], "unpacking the tarball")
     version = read_kernel_version(folder / "Makefile")
-    if not version.startswith(f"{base.name}.") and version != base.name:
+    if not version.startswith(f"{line.name}.") and version != line.name:
         raise ToolError(
-            f"{ref.package} is Linux {version}, not of base {base.name}", "check --line", ExitCode.INPUT
+            f"{ref.package} is Linux {version}, not of line {line.name}", "check --line", ExitCode.INPUT
         )
     tree.import_tree(folder)
     if not ref.version:
         ref = SourceRef(ref.package, version, ref.sha256)
-    record = {"base": base.name, "ref": asdict(ref), "kernel_version": version}
+    record = {lines.KEY: line.name, "ref": asdict(ref), "kernel_version": version}
     (fresh / RECORD).write_text(json.dumps(record, indent=2) + "\n")
-    target = paths.sources / base.name / f"{version}-{ref.sha256[:12]}"
+    target = paths.sources / line.name / f"{version}-{ref.sha256[:12]}"
     scratch.publish(fresh, target)
     return _load(target / RECORD)
 

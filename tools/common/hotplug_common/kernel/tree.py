@@ -53,16 +53,16 @@ def tag_of(patches: Sequence[Patch]) -> str:
     return f"series-{digest.hexdigest()[:16]}"
 
 
-def prepare(folder: Path, patches: Sequence[Patch], base: str) -> None:
-    """Make the work tree `base` plus `patches`, in order.
+def prepare(folder: Path, patches: Sequence[Patch], line: str) -> None:
+    """Make the work tree that of tag `base` plus `patches`, in order; `line` is for messages.
 
-    Raises ToolError (INPUT) that names the patch when one does not apply; the tree is then at `base`.
+    Raises ToolError (INPUT) that names the patch when one does not apply; the tree is then at tag `base`.
     """
     _abort_am(folder)
     applied = _longest_applied(folder, patches)
     _switch(folder, tag_of(patches[:applied]))
     if applied < len(patches):
-        _apply(folder, patches, applied, base)
+        _apply(folder, patches, applied, line)
         _must(folder, "tag", tag_of(patches))
 
 
@@ -72,7 +72,7 @@ def _longest_applied(folder: Path, patches: Sequence[Patch]) -> int:
     return next((count for count in range(len(patches), 0, -1) if tag_of(patches[:count]) in tags), 0)
 
 
-def _apply(folder: Path, patches: Sequence[Patch], applied: int, base: str) -> None:
+def _apply(folder: Path, patches: Sequence[Patch], applied: int, line: str) -> None:
     """Apply what comes after the first `applied` patches, which the tree has."""
     for number, patch in enumerate(patches[applied:], start=applied + 1):
         result = _git(folder, "am", "-q", str(patch.path))
@@ -81,9 +81,9 @@ def _apply(folder: Path, patches: Sequence[Patch], applied: int, base: str) -> N
         _abort_am(folder)
         _switch(folder, BASE)
         raise ToolError(
-            f"{patch.name} (patch {number} of {len(patches)}) does not apply to {base}: "
+            f"{patch.name} (patch {number} of {len(patches)}) does not apply to {line}: "
             f"{_why(result.output)}",
-            f"refresh it against {base} and list it again in the series",
+            f"refresh it against {line} and list it again in the series",
             ExitCode.INPUT,
         )
 

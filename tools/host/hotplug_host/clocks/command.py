@@ -402,7 +402,7 @@ def _handler(
                 fs,
                 Plan(
                     clocksources=names,
-                    label=arguments.variant,
+                    variant=arguments.variant,
                     cpus=cpus,
                     measurements=tuple(measurements),
                     iterations=arguments.iterations,

@@ -39,7 +39,7 @@ class Subject:
     cpus: tuple[int, ...]
 
     @property
-    def label(self) -> str:
+    def variant(self) -> str:
         """Return the variant's name."""
         return self.origin.variant
 
@@ -57,7 +57,7 @@ class Plan:
     """What to measure. Every clocksource is a variant of its own; None stands for the one nobody can name."""
 
     clocksources: tuple[str | None, ...]
-    label: str | None
+    variant: str | None
     cpus: tuple[int, ...]
     measurements: tuple[Measurement, ...]
     iterations: int
@@ -114,7 +114,7 @@ class Session:
     def _block(self, found: Clocksources, name: str | None) -> None:
         """Measure with one clocksource."""
         plan, held, outcome = self._plan, Held(), FAILED
-        subject = Subject(Origin(PROGRAM, plan.label or name or "unknown"), name, plan.cpus)
+        subject = Subject(Origin(PROGRAM, plan.variant or name or "unknown"), name, plan.cpus)
         rounds = plan.warmup + plan.iterations
         most_s = rounds * len(plan.measurements) * (CALLS * plan.timeout_s + plan.settle_s) + MARGIN_S
         begun = False
@@ -190,12 +190,12 @@ class Session:
     def _take(self, subject: Subject, measurement: Measurement, turn: Turn, outcome: Outcome) -> None:
         """Keep what came of a measurement for the table, and tell."""
         if turn.phase == TIMED:
-            self._cells.setdefault((subject.label, measurement.operation), []).append(outcome.cells)
+            self._cells.setdefault((subject.variant, measurement.operation), []).append(outcome.cells)
         name, value = next(iter(outcome.cells.items()))
         said = outcome.problem or f"{table.shown(value)} {name}"
-        self._progress.finish(f"{subject.label} {measurement.operation}", said)
+        self._progress.finish(f"{subject.variant} {measurement.operation}", said)
         if outcome.problem:
-            self._problems.append(f"{subject.label} {measurement.operation}: {outcome.problem}")
+            self._problems.append(f"{subject.variant} {measurement.operation}: {outcome.problem}")
 
     def _disturbance(self, subject: Subject, outcome: Outcome | None) -> str | None:
         """Say what changed under a measurement, so that it is none; None when nothing did."""
@@ -236,7 +236,7 @@ class Session:
 
     def _print(self) -> None:
         if self._cells:
-            rows = [(label, operation, cells) for (label, operation), cells in self._cells.items()]
+            rows = [(variant, operation, cells) for (variant, operation), cells in self._cells.items()]
             self._out.write(table.render(rows))
 
     def _judge(self, failure: ToolError | None) -> None:

@@ -9,12 +9,12 @@ from hotplug_host.text import aligned
 
 
 def render(rows: Sequence[tuple[str, str, Sequence[Mapping[str, float]]]]) -> str:
-    """Return the table of rows: label, operation, and one mapping from heading to value per iteration."""
+    """Return the table of rows: variant, operation, and one mapping from heading to value per iteration."""
     headings = list(dict.fromkeys(name for _, _, cells in rows for cell in cells for name in cell))
     lines = [["clock", "operation", "n", *headings]]
-    for label, operation, cells in rows:
+    for variant, operation, cells in rows:
         values = [shown(statistics.median(cell[name] for cell in cells)) for name in headings]
-        lines.append([label, operation, str(len(cells)), *values])
+        lines.append([variant, operation, str(len(cells)), *values])
     return aligned(lines, left=(0, 1))
 
 

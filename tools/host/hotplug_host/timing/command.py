@@ -305,7 +305,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Do what `run` was asked for; ToolError on everything but success."""
     settings = Settings(
         operations=parse_operations(arguments.operations),
-        label=arguments.variant,
+        variant=arguments.variant,
         iterations=arguments.iterations,
         count_iterations=arguments.count_iterations,
         warmup=arguments.warmup,

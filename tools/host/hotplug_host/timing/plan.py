@@ -17,7 +17,7 @@ class Settings:
     """What the user asked for; times are in seconds."""
 
     operations: tuple[Operation, ...]
-    label: str
+    variant: str
     iterations: int
     count_iterations: int
     warmup: int

@@ -126,7 +126,7 @@ class Run:
         self.progress = session.progress
         self.way_back = way_back
         self.machine = machine
-        self.origin = Origin(TIMER, settings.label)
+        self.origin = Origin(TIMER, settings.variant)
         self.counter = choose_counter(self.fs) if settings.count_iterations else None
         self.traced = TracedSteps(settings, self.fs, machine)
 

@@ -22,7 +22,7 @@ class Sample(Protocol):
         """The operation."""
 
     @property
-    def label(self) -> str:
+    def variant(self) -> str:
         """The variant."""
 
     @property
@@ -53,18 +53,18 @@ def _left_out(run: Run) -> Iterator[str]:
     items = run.iterations.select(lambda kind: kind.status != "ok")
     for item in islice(items, MAX_NAMED):
         yield (
-            f"{run.source}: {run.label} {item.operation} {item.phase} iteration {item.index}"
+            f"{run.source}: {run.variant} {item.operation} {item.phase} iteration {item.index}"
             f" {item.status} and is left out: {item.error}"
         )
     more = sum(1 for _ in items)
     if more:
-        yield f"{run.source}: {run.label}: {more} more iterations did not succeed and are left out"
+        yield f"{run.source}: {run.variant}: {more} more iterations did not succeed and are left out"
 
 
-def warnings_of(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[Sample]) -> Iterator[str]:
+def warnings_of(runs: Sequence[Run], variants: Sequence[str], rows: Sequence[Sample]) -> Iterator[str]:
     """Yield what makes the comparison doubtful, each with a remedy."""
-    for label in labels:
-        yield from _mixed_variant(label, [run for run in runs if run.label == label])
+    for variant in variants:
+        yield from _mixed_variant(variant, [run for run in runs if run.variant == variant])
     yield from _mixed_conditions(runs)
     for row in rows:
         yield from _outliers(row)
@@ -73,7 +73,7 @@ def warnings_of(runs: Sequence[Run], labels: Sequence[str], rows: Sequence[Sampl
         if drift:
             way = "longer" if drift.change_percent > 0 else "shorter"
             yield (
-                f"{row.label} {row.operation}: samples get {way} along the run, by"
+                f"{row.variant} {row.operation}: samples get {way} along the run, by"
                 f" {abs(drift.change_percent):.0f}% from the first sample to the last (trend test,"
                 f" p = {drift.p_value:.2g}); let the host come to rest with --warmup and --settle,"
                 " and measure the variants in turns"
@@ -85,20 +85,20 @@ def unique(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def _mixed_variant(label: str, runs: Sequence[Run]) -> Iterator[str]:
+def _mixed_variant(variant: str, runs: Sequence[Run]) -> Iterator[str]:
     kernels = unique(f"{run.host.kernel_release} {run.host.kernel_version}" for run in runs)
     if len(kernels) > 1:
         yield (
-            f"{label}: measured under {len(kernels)} kernels ({'; '.join(kernels)});"
-            " give each kernel a label of its own"
+            f"{variant}: measured under {len(kernels)} kernels ({'; '.join(kernels)});"
+            " give each kernel a --variant of its own"
         )
     if len({tuple(sorted(run.rcu.items())) for run in runs}) > 1:
-        yield f"{label}: RCU settings differ between its runs; give each setting a label of its own"
+        yield f"{variant}: RCU settings differ between its runs; give each setting a --variant of its own"
     clocksources = unique(run.clocksource for run in runs if run.clocksource)
     if len(clocksources) > 1:
         yield (
-            f"{label}: measured with {len(clocksources)} clocksources ({', '.join(clocksources)});"
-            " give each clocksource a label of its own"
+            f"{variant}: measured with {len(clocksources)} clocksources ({', '.join(clocksources)});"
+            " give each clocksource a --variant of its own"
         )
 
 
@@ -128,14 +128,14 @@ def _outliers(row: Sample) -> Iterator[str]:
     named = ", ".join(f"sample {at + 1} ({row.seconds[at]:.3f} s)" for at in positions[:MAX_NAMED])
     if positions == (0,):
         yield (
-            f"{row.label} {row.operation}: {named}, the first one, is an outlier; add --warmup 1, or a longer"
-            " --settle"
+            f"{row.variant} {row.operation}: {named}, the first one, is an outlier; add --warmup 1, or a"
+            " longer --settle"
         )
         return
     kind = "is an outlier" if len(positions) == 1 else "are outliers"
     more = len(positions) - MAX_NAMED
     yield (
-        f"{row.label} {row.operation}: {named}{f' and {more} more' if more > 0 else ''} {kind};"
+        f"{row.variant} {row.operation}: {named}{f' and {more} more' if more > 0 else ''} {kind};"
         " look for other load on the host, or add iterations or --warmup"
     )
 
@@ -146,8 +146,8 @@ def _disagreement(row: Sample) -> Iterator[str]:
         return
     if (effect.decrease_percent > 0) != (effect.verdict == stats.FASTER):
         yield (
-            f"{row.label} {row.operation}: {effect.verdict}, yet its average says otherwise, as a few samples"
-            " outweigh the rest; look at every sample in `report`, and add iterations"
+            f"{row.variant} {row.operation}: {effect.verdict}, yet its average says otherwise, as a few"
+            " samples outweigh the rest; look at every sample in `report`, and add iterations"
         )
 
 

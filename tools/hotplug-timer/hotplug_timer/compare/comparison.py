@@ -31,7 +31,7 @@ class Row:
     """
 
     operation: str
-    label: str
+    variant: str
     seconds: tuple[float, ...]
     emulated: bool
     summary: stats.Summary
@@ -43,7 +43,7 @@ class CountRow:
     """Counts per transition of one variant under one operation, one value per counted iteration."""
 
     operation: str
-    label: str
+    variant: str
     values: dict[str, tuple[int, ...]]
 
     def typical(self, name: str) -> float | int | None:
@@ -63,7 +63,7 @@ class Comparison:
     """
 
     baseline: str
-    labels: tuple[str, ...]
+    variants: tuple[str, ...]
     operations: tuple[str, ...]
     shape: Shape
     emulated: bool
@@ -73,9 +73,9 @@ class Comparison:
     warnings: tuple[str, ...]
     notices: tuple[str, ...]
 
-    def row(self, operation: str, label: str) -> Row | None:
+    def row(self, operation: str, variant: str) -> Row | None:
         """Return the row of one cell; None when it has no sample."""
-        return next((row for row in self.rows if (row.operation, row.label) == (operation, label)), None)
+        return next((row for row in self.rows if (row.operation, row.variant) == (operation, variant)), None)
 
     @property
     def adjusted(self) -> bool:
@@ -87,9 +87,11 @@ class Comparison:
         """What was counted in at least one cell, in the order of `COUNT_NAMES`."""
         return [name for name in COUNT_NAMES if any(name in row.values for row in self.counts)]
 
-    def count_row(self, operation: str, label: str) -> CountRow | None:
+    def count_row(self, operation: str, variant: str) -> CountRow | None:
         """Return the counts of one cell; None when nothing was counted."""
-        return next((row for row in self.counts if (row.operation, row.label) == (operation, label)), None)
+        return next(
+            (row for row in self.counts if (row.operation, row.variant) == (operation, variant)), None
+        )
 
 
 def compare(data: Dataset, baseline: str, force: bool = False) -> Comparison:
@@ -100,58 +102,58 @@ def compare(data: Dataset, baseline: str, force: bool = False) -> Comparison:
     doubts = [text for text in (_shape_doubt(data.runs), _emulation_doubt(data.runs)) if text]
     if doubts and not force:
         raise ToolError(doubts[0], "compare one kind at a time, or all the same with --force", ExitCode.INPUT)
-    labels = _labels(data.runs, baseline)
+    variants = _variants(data.runs, baseline)
     operations = tuple(unique(name for run in data.runs for name in run.operations))
     rows: list[Row] = []
     counts: list[CountRow] = []
     for operation in operations:
-        rows += _rows(data.runs, operation, labels, baseline)
-        for label in labels:
-            counted = counts_of(data.runs, label, operation)
+        rows += _rows(data.runs, operation, variants, baseline)
+        for variant in variants:
+            counted = counts_of(data.runs, variant, operation)
             if counted:
-                counts.append(CountRow(operation, label, counted))
+                counts.append(CountRow(operation, variant, counted))
     if not rows and not counts:
         raise ToolError("no timed or counted iteration succeeded in these files", "run again", ExitCode.INPUT)
     forced = (f"{text}; do not rely on the verdict, compare one kind at a time" for text in doubts)
     return Comparison(
         baseline=baseline,
-        labels=labels,
+        variants=variants,
         operations=operations,
         shape=data.runs[0].shape,
         emulated=any(run.host.emulated for run in data.runs),
         forced=bool(doubts),
         rows=tuple(rows),
         counts=tuple(counts),
-        warnings=(*forced, *warnings_of(data.runs, labels, rows)),
+        warnings=(*forced, *warnings_of(data.runs, variants, rows)),
         notices=(*data.notices, *run_notices(data.runs)),
     )
 
 
-def _rows(runs: Sequence[Run], operation: str, labels: Sequence[str], baseline: str) -> list[Row]:
-    samples = {label: timed_seconds(runs, label, operation) for label in labels}
-    samples = {label: seconds for label, seconds in samples.items() if seconds}
-    others = [label for label in samples if label != baseline and baseline in samples]
-    effects = stats.compare_all(samples[baseline], [samples[label] for label in others]) if others else []
+def _rows(runs: Sequence[Run], operation: str, variants: Sequence[str], baseline: str) -> list[Row]:
+    samples = {variant: timed_seconds(runs, variant, operation) for variant in variants}
+    samples = {variant: seconds for variant, seconds in samples.items() if seconds}
+    others = [variant for variant in samples if variant != baseline and baseline in samples]
+    effects = stats.compare_all(samples[baseline], [samples[variant] for variant in others]) if others else []
     effect_of = dict(zip(others, effects, strict=True))
     return [
         Row(
             operation=operation,
-            label=label,
+            variant=variant,
             seconds=seconds,
-            emulated=any(run.host.emulated for run in runs if run.label == label),
+            emulated=any(run.host.emulated for run in runs if run.variant == variant),
             summary=stats.summarize(seconds),
-            effect=effect_of.get(label),
+            effect=effect_of.get(variant),
         )
-        for label, seconds in samples.items()
+        for variant, seconds in samples.items()
     ]
 
 
-def timed_seconds(runs: Iterable[Run], label: str, operation: str) -> tuple[float, ...]:
-    """Return the seconds that count: timed, succeeded, of this label and operation; in time order."""
+def timed_seconds(runs: Iterable[Run], variant: str, operation: str) -> tuple[float, ...]:
+    """Return the seconds that count: timed, succeeded, of this variant and operation; in time order."""
     return tuple(
         float(seconds)
         for run in runs
-        if run.label == label
+        if run.variant == variant
         for seconds in run.iterations.seconds(lambda kind: is_sample(kind, operation))
     )
 
@@ -190,14 +192,14 @@ def _emulation_doubt(runs: Sequence[Run]) -> str | None:
     return None
 
 
-def _labels(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
-    found = unique(run.label for run in runs)
+def _variants(runs: Sequence[Run], baseline: str) -> tuple[str, ...]:
+    found = unique(run.variant for run in runs)
     if baseline in found:
-        return (baseline, *(label for label in found if label != baseline))
+        return (baseline, *(variant for variant in found if variant != baseline))
     if len(found) == 1:
         return tuple(found)
     raise ToolError(
-        f"no run is labelled {baseline!r}; the labels are {', '.join(found)}",
+        f"no run is of variant {baseline!r}; there are {', '.join(found)}",
         "choose one of them with --baseline",
         ExitCode.USAGE,
     )
@@ -217,12 +219,12 @@ def switched(runs: Sequence[Run], operation: str) -> tuple[int, str]:
     )
 
 
-def counts_of(runs: Iterable[Run], label: str, operation: str) -> dict[str, tuple[int, ...]]:
-    """Return each count of this label and operation, one value per counted iteration that succeeded."""
+def counts_of(runs: Iterable[Run], variant: str, operation: str) -> dict[str, tuple[int, ...]]:
+    """Return each count of this variant and operation, one value per counted iteration that succeeded."""
     counted = [
         item.counts
         for run in runs
-        if run.label == label
+        if run.variant == variant
         for item in run.iterations.select(lambda kind: _is_counted(kind, operation))
         if item.counts is not None
     ]

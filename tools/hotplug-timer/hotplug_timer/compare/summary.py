@@ -13,13 +13,14 @@ SUMMARY_SCHEMA = "hotplug-timer/summary/1"
 HEADLINE = "patched"
 
 
-def summarize(data: Dataset, comparison: Comparison, base: str) -> dict[str, object]:
+def summarize(data: Dataset, comparison: Comparison, line: str) -> dict[str, object]:
     """Return summary.json's content."""
     shape = comparison.shape
-    headline = headline_label(comparison)
+    headline = headline_variant(comparison)
     return {
         "schema": SUMMARY_SCHEMA,
-        "base": base,
+        "line": line,
+        "base": line,
         "baseline": comparison.baseline,
         "emulated": comparison.emulated,
         "machine": shape.machine,
@@ -27,7 +28,7 @@ def summarize(data: Dataset, comparison: Comparison, base: str) -> dict[str, obj
         "cores": shape.cores,
         "threads_per_core": shape.threads_per_core,
         "operations": list(comparison.operations),
-        "variants": {label: _variant(data, comparison, label) for label in comparison.labels},
+        "variants": {variant: _variant(data, comparison, variant) for variant in comparison.variants},
         "speedup_of": headline,
         "speedup": _speedups(comparison, headline),
         "comparisons": [comparison_entry(comparison, row) for row in comparison.rows],
@@ -36,24 +37,24 @@ def summarize(data: Dataset, comparison: Comparison, base: str) -> dict[str, obj
     }
 
 
-def headline_label(comparison: Comparison) -> str | None:
+def headline_variant(comparison: Comparison) -> str | None:
     """Return the variant the headline is about; None when there is only the baseline."""
-    others = [label for label in comparison.labels if label != comparison.baseline]
+    others = [variant for variant in comparison.variants if variant != comparison.baseline]
     if HEADLINE in others:
         return HEADLINE
-    return others[-1] if others and comparison.baseline in comparison.labels else None
+    return others[-1] if others and comparison.baseline in comparison.variants else None
 
 
 def comparison_entry(comparison: Comparison, row: Row) -> dict[str, object]:
     """Return one row of the comparison; effect keys are null for the baseline."""
     effect = row.effect
     interval = effect.interval_percent if effect else None
-    base = comparison.row(row.operation, comparison.baseline)
+    baseline = comparison.row(row.operation, comparison.baseline)
     return {
         "operation": row.operation,
-        "variant": row.label,
+        "variant": row.variant,
         "n": row.summary.n,
-        "n_baseline": base.summary.n if effect and base else None,
+        "n_baseline": baseline.summary.n if effect and baseline else None,
         "mean_s": row.summary.mean,
         "median_s": row.summary.median,
         "sd_s": row.summary.sd,
@@ -78,37 +79,37 @@ def count_entry(row: CountRow) -> dict[str, object]:
     """Return the counts of one operation and variant, one value per counted iteration."""
     return {
         "operation": row.operation,
-        "variant": row.label,
+        "variant": row.variant,
         **{name: list(values) for name, values in row.values.items()},
     }
 
 
-def _variant(data: Dataset, comparison: Comparison, label: str) -> dict[str, object]:
-    runs = [run for run in data.runs if run.label == label]
-    variant: dict[str, object] = {}
+def _variant(data: Dataset, comparison: Comparison, variant: str) -> dict[str, object]:
+    runs = [run for run in data.runs if run.variant == variant]
+    found: dict[str, object] = {}
     counts: dict[str, object] = {}
     for operation in comparison.operations:
         key = key_of(operation)
-        row = comparison.row(operation, label)
-        variant[f"{key}_s"] = list(row.seconds) if row else []
-        counted = comparison.count_row(operation, label)
+        row = comparison.row(operation, variant)
+        found[f"{key}_s"] = list(row.seconds) if row else []
+        counted = comparison.count_row(operation, variant)
         if counted:
             counts[key] = {name: counted.typical(name) for name in counted.values}
-    variant["counts"] = counts
-    variant["kernels"] = list(dict.fromkeys(run.host.kernel_release for run in runs))
-    variant["blocks"] = len(runs)
+    found["counts"] = counts
+    found["kernels"] = list(dict.fromkeys(run.host.kernel_release for run in runs))
+    found["blocks"] = len(runs)
     for status in ("failed", "invalid"):
-        variant[status] = _number_of(runs, status)
-    return variant
+        found[status] = _number_of(runs, status)
+    return found
 
 
 def _number_of(runs: Sequence[Run], status: str) -> int:
     return sum(1 for run in runs for _ in run.iterations.select(lambda kind: kind.status == status))
 
 
-def _speedups(comparison: Comparison, label: str | None) -> dict[str, float | None]:
+def _speedups(comparison: Comparison, variant: str | None) -> dict[str, float | None]:
     speedups: dict[str, float | None] = {}
     for operation in comparison.operations:
-        row = comparison.row(operation, label) if label else None
+        row = comparison.row(operation, variant) if variant else None
         speedups[key_of(operation)] = row.effect.speedup if row and row.effect else None
     return speedups

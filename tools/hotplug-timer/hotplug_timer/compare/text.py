@@ -54,13 +54,13 @@ def seconds_table(comparison: Comparison) -> Table[Row]:
     def verdict(row: Row) -> str:
         if row.effect:
             return verdict_text(row.effect, row)
-        return "baseline" if row.label == comparison.baseline else NONE
+        return "baseline" if row.variant == comparison.baseline else NONE
 
     return Table(
         "comparisons",
         (
             Column("operation", lambda row: row.operation, Kind.WORDS),
-            Column("variant", lambda row: row.label, Kind.WORDS),
+            Column("variant", lambda row: row.variant, Kind.WORDS),
             Column("n", lambda row: str(row.summary.n)),
             Column(f"average ({unit})", lambda row: f"{row.summary.mean:.3f}"),
             Column("decrease", of_effect(lambda effect: f"{effect.decrease_percent:.3f}%")),
@@ -88,7 +88,7 @@ def counts_table(comparison: Comparison) -> Table[CountRow]:
         "counts",
         (
             Column("operation", lambda row: row.operation, Kind.WORDS),
-            Column("variant", lambda row: row.label, Kind.WORDS),
+            Column("variant", lambda row: row.variant, Kind.WORDS),
             Column("n", lambda row: str(max(map(len, row.values.values())))),
             *map(count, comparison.count_names),
         ),
@@ -135,7 +135,7 @@ def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:
     entry = comparison_entry(comparison, row)
     interval = entry.pop("interval_percent")
     low, high = interval if isinstance(interval, list) else (None, None)
-    counts = comparison.count_row(row.operation, row.label)
+    counts = comparison.count_row(row.operation, row.variant)
     return {
         **entry,
         "interval_low_percent": low,
@@ -158,7 +158,7 @@ def _conditions(comparison: Comparison) -> tuple[str, ...]:
 def _case(row: Row, effect: Effect) -> Case:
     """Return the test case of a verdict: failed when slower, skipped with too few samples."""
     return Case(
-        name=row.label,
+        name=row.variant,
         group=row.operation,
         seconds=row.summary.median,
         outcome=JUNIT_OUTCOMES.get(effect.verdict, Outcome.PASSED),

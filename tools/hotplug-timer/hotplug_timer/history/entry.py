@@ -103,7 +103,7 @@ def _from_run(run: Run) -> Entry:
         run_id=run.run_id,
         started=run.started,
         host=run.host.hostname,
-        variant=run.label,
+        variant=run.variant,
         kernel=run.host.kernel_release,
         conditions=_conditions(run),
         results=results,
@@ -128,9 +128,9 @@ def _conditions(run: Run) -> Conditions:
 
 def _results(run: Run) -> Iterable[Result]:
     for operation in run.operations:
-        seconds = timed_seconds([run], run.label, operation)
+        seconds = timed_seconds([run], run.variant, operation)
         if seconds:
-            counts = counts_of([run], run.label, operation)
+            counts = counts_of([run], run.variant, operation)
             typical = {name: float(median(values)) for name, values in counts.items()}
             yield Result(operation, float(median(seconds)), len(seconds), typical)
 

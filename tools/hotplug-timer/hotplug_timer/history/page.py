@@ -48,7 +48,7 @@ class Trend:
     name: str
     detail: str
     verdict: str
-    labels: tuple[str, ...]
+    variants: tuple[str, ...]
     svg: Markup
     shortened: bool
 
@@ -77,11 +77,11 @@ def write_report(
 
 def render_page(outlook: Outlook, notices: Sequence[str]) -> str:
     """Return the page. NOTICES are what was odd about the store."""
-    labels = tuple(unique(series.key.variant for series in outlook.series))
+    variants = tuple(unique(series.key.variant for series in outlook.series))
     embedded, left_out = downloads.embed(_data(outlook))
     return html.render(
         "history.html.j2",
-        labels,
+        variants,
         (REGRESSION, IMPROVEMENT),
         outlook=outlook,
         hosts=unique(series.key.host for series in outlook.series),
@@ -92,7 +92,7 @@ def render_page(outlook: Outlook, notices: Sequence[str]) -> str:
         notices=notices,
         failed=[render.failed_text(entry) for entry in outlook.failed],
         table=_verdicts_table(outlook),
-        trends=_trends(outlook, labels),
+        trends=_trends(outlook, variants),
         changes=_changes_table(outlook),
         failures=_failures_table(outlook),
         downloads=embedded,
@@ -153,14 +153,14 @@ def _failures_table(outlook: Outlook) -> PageTable:
     return page_table("Failed runs, the newest first", columns, list(reversed(outlook.failures)), heads=3)
 
 
-def _trends(outlook: Outlook, labels: tuple[str, ...]) -> list[Trend]:
+def _trends(outlook: Outlook, variants: tuple[str, ...]) -> list[Trend]:
     return [
         Trend(
             series.key.name,
             render.describe(series.key.conditions),
             series.verdict,
             (series.key.variant,),
-            Markup(trend.draw(series, labels, f"trend{at}")),  # noqa: S704 - what is not ours was escaped as XML
+            Markup(trend.draw(series, variants, f"trend{at}")),  # noqa: S704 - what is not ours was escaped as XML
             trend.is_shortened(series),
         )
         for at, series in enumerate(outlook.series)

@@ -20,14 +20,14 @@ MAX_POINTS = 500
 ROOM = 0.06
 
 
-def draw(series: Series, labels: tuple[str, ...], key: str) -> str:
+def draw(series: Series, variants: tuple[str, ...], key: str) -> str:
     """Return the SVG element: dots for runs, bars for levels, rules for changes, crosses for failures."""
     with mpl.rc_context(drawing.RC):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
         first = max(len(series.points) - MAX_POINTS, 0)
-        _draw_points(axes, series, labels, first)
-        _draw_levels(axes, series, labels, first)
+        _draw_points(axes, series, variants, first)
+        _draw_levels(axes, series, variants, first)
         _draw_failures(axes, series, first)
         _style(axes, series, first)
         return drawing.to_inline(figure, key, f"{series.key.name} over time", describe(series, first))
@@ -59,23 +59,23 @@ def describe(series: Series, first: int) -> str:
     return f"{'; '.join(parts)}."
 
 
-def _draw_points(axes: Axes, series: Series, labels: tuple[str, ...], first: int) -> None:
+def _draw_points(axes: Axes, series: Series, variants: tuple[str, ...], first: int) -> None:
     shown = series.points[first:]
-    label = series.key.variant
+    variant = series.key.variant
     axes.plot(
         _times([point.time for point in shown]),
         [point.result.median_s for point in shown],
-        drawing.marker(labels.index(label)),
-        color=drawing.SERIES[drawing.series(labels, label)],
+        drawing.marker(variants.index(variant)),
+        color=drawing.SERIES[drawing.series(variants, variant)],
         markersize=3.5 if len(shown) <= MAX_LARGE else 1.5,
         linestyle="none",
     )
 
 
-def _draw_levels(axes: Axes, series: Series, labels: tuple[str, ...], first: int) -> None:
+def _draw_levels(axes: Axes, series: Series, variants: tuple[str, ...], first: int) -> None:
     edges = [0, *(change.at for change in series.changes), len(series.points)]
     levels = [change.before_s for change in series.changes] + [series.level_s]
-    color = drawing.SERIES[drawing.series(labels, series.key.variant)]
+    color = drawing.SERIES[drawing.series(variants, series.key.variant)]
     for begin, end, level in zip(edges, edges[1:], levels, strict=False):
         if end > first:
             left, right = _times([series.points[max(begin, first)].time, series.points[end - 1].time])

@@ -23,17 +23,17 @@ def from_results(data: Dataset) -> list[Timing]:
             ExitCode.INPUT,
         )
     timings: list[Timing] = []
-    for shape, label in dict.fromkeys((run.shape, run.label) for run in data.runs):
-        runs = [run for run in data.runs if (run.shape, run.label) == (shape, label)]
+    for shape, variant in dict.fromkeys((run.shape, run.variant) for run in data.runs):
+        runs = [run for run in data.runs if (run.shape, run.variant) == (shape, variant)]
         for operation in dict.fromkeys(name for run in runs for name in run.operations):
-            timings.extend(_timings(runs, shape, label, operation))
+            timings.extend(_timings(runs, shape, variant, operation))
     if not timings:
         raise ToolError("no timed iteration succeeded in these files", "run again", ExitCode.INPUT)
     return timings
 
 
-def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> Iterable[Timing]:
-    seconds = timed_seconds(runs, label, operation)
+def _timings(runs: Sequence[Run], shape: Shape, variant: str, operation: str) -> Iterable[Timing]:
+    seconds = timed_seconds(runs, variant, operation)
     if not seconds:
         return
     toggled, direction = switched(runs, operation)
@@ -44,20 +44,20 @@ def _timings(runs: Sequence[Run], shape: Shape, label: str, operation: str) -> I
         system=first.host.cpu_model,
         operation=operation,
         direction=direction,
-        variant=label,
+        variant=variant,
         cpus=shape.cpus,
         toggled=toggled,
         seconds=median(seconds),
         n=len(seconds),
         error=relative_error(seconds),
         emulated=first.host.emulated,
-        counts=_counts(runs, label, operation, toggled),
+        counts=_counts(runs, variant, operation, toggled),
         fqs_base=_fqs_base(first.rcu, shape.cpus),
     )
 
 
-def _counts(runs: Sequence[Run], label: str, operation: str, toggled: int) -> Counts | None:
-    counted = CountRow(operation, label, counts_of(runs, label, operation))
+def _counts(runs: Sequence[Run], variant: str, operation: str, toggled: int) -> Counts | None:
+    counted = CountRow(operation, variant, counts_of(runs, variant, operation))
     waits = counted.typical("synchronize_rcu")
     if waits is None:
         return None

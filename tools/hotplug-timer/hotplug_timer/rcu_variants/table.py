@@ -57,15 +57,15 @@ def make(data: Dataset, variants: Sequence[Variant]) -> Table:
     rows were not measured on one machine in one way.
     """
     names = [variant.name for variant in variants]
-    runs = [run for run in data.runs if run.label in names]
+    runs = [run for run in data.runs if run.variant in names]
     _check_rows(data.runs, names)
     for variant in variants:
-        _check_setting(variant, [run for run in runs if run.label == variant.name])
+        _check_setting(variant, [run for run in runs if run.variant == variant.name])
     _check_kernels(variants, runs)
     _check_one("hosts", (run.host.hostname for run in runs), "measure all rows on one host")
     _check_one("boot methods", (run.host.boot_method for run in runs), "boot every row in the same way")
-    left_out = [label for label in unique(run.label for run in data.runs) if label not in names]
-    notices = [f"{label}: was not asked for as a row, and is left out" for label in left_out]
+    left_out = [name for name in unique(run.variant for run in data.runs) if name not in names]
+    notices = [f"{name}: was not asked for as a row, and is left out" for name in left_out]
     comparison = compare(replace(data, runs=tuple(runs), notices=(*data.notices, *notices)), BASELINE)
     operations = _operations(runs)
     timings = published_timings()
@@ -73,7 +73,7 @@ def make(data: Dataset, variants: Sequence[Variant]) -> Table:
     for direction in DIRECTIONS:
         operation, _ = operations[direction]
         for variant in variants:
-            mine = [run for run in runs if run.label == variant.name]
+            mine = [run for run in runs if run.variant == variant.name]
             row = comparison.row(operation, variant.name)
             if row is None:
                 raise _wrong(
@@ -103,11 +103,11 @@ def make(data: Dataset, variants: Sequence[Variant]) -> Table:
 
 
 def _check_rows(runs: Sequence[Run], names: Sequence[str]) -> None:
-    labels = unique(run.label for run in runs)
-    missing = [name for name in names if name not in labels]
+    measured = unique(run.variant for run in runs)
+    missing = [name for name in names if name not in measured]
     if missing:
         raise _wrong(
-            f"no results of row {', '.join(missing)}; there are {', '.join(labels)}",
+            f"no results of row {', '.join(missing)}; there are {', '.join(measured)}",
             "measure all with ansible/playbooks/rcu-variants.yml, or name those there are with --rows",
         )
 
@@ -134,7 +134,7 @@ def _check_kernels(variants: Sequence[Variant], runs: Sequence[Run]) -> None:
     for variant in variants:
         # Rows of the stock kernel share one.
         key = BASELINE if variant.stock else variant.name
-        releases = [run.host.kernel_release for run in runs if run.label == variant.name]
+        releases = [run.host.kernel_release for run in runs if run.variant == variant.name]
         kernels[key] = unique([*kernels.get(key, []), *releases])
     for name, releases in kernels.items():
         if len(releases) > 1:

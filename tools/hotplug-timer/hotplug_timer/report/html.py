@@ -20,7 +20,7 @@ TEMPLATES = "templates"
 SIGNS = dict(zip(drawing.MARKERS, "●■◆▲▼✚", strict=True))
 
 
-def render(template: str, labels: tuple[str, ...], verdicts: Collection[str], **content: object) -> str:
+def render(template: str, variants: tuple[str, ...], verdicts: Collection[str], **content: object) -> str:
     """Return a page. LABELS are its variants, each with a colour and a sign; VERDICTS those with a colour."""
     environment = Environment(
         autoescape=True,
@@ -36,7 +36,7 @@ def render(template: str, labels: tuple[str, ...], verdicts: Collection[str], **
         version=__version__,
         style=Markup(style),  # noqa: S704 - our own
         style_hash=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        variant_of=_Variants(labels),
+        variant_of=_Variants(variants),
         verdicts=verdicts,
         **content,
     )
@@ -54,14 +54,14 @@ def _shown(value: object) -> object:
 class _Variants:
     """How each variant is marked: the number of its colour, and its sign."""
 
-    def __init__(self, labels: tuple[str, ...]) -> None:
-        self._labels = labels
+    def __init__(self, variants: tuple[str, ...]) -> None:
+        self._variants = variants
 
-    def __contains__(self, label: object) -> bool:
-        return label in self._labels
+    def __contains__(self, variant: object) -> bool:
+        return variant in self._variants
 
-    def color(self, label: str) -> int:
-        return drawing.series(self._labels, label)
+    def color(self, variant: str) -> int:
+        return drawing.series(self._variants, variant)
 
-    def sign(self, label: str) -> str:
-        return SIGNS[drawing.marker(self._labels.index(label))]
+    def sign(self, variant: str) -> str:
+        return SIGNS[drawing.marker(self._variants.index(variant))]

@@ -17,7 +17,7 @@ from hotplug_host.records import CLOCK_CHECK
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
 from hotplug_timer.compare import text as compare_text
 from hotplug_timer.compare.comparison import Comparison, Row
-from hotplug_timer.compare.summary import headline_label, summarize
+from hotplug_timer.compare.summary import headline_variant, summarize
 from hotplug_timer.reader import Dataset, Run
 from hotplug_timer.report import downloads, html, samples, states, tables
 from hotplug_timer.report.text import short_seconds
@@ -46,7 +46,7 @@ class Picture:
 
     name: str
     svg: Markup
-    labels: tuple[str, ...]
+    variants: tuple[str, ...]
     tables: tuple[tables.PageTable, ...]
     notes: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
@@ -61,25 +61,25 @@ class Samples(Picture):
 
 
 def write_report(
-    data: Dataset, comparison: Comparison, traces: Traces, base: str, directory: Path
+    data: Dataset, comparison: Comparison, traces: Traces, line: str, directory: Path
 ) -> tuple[Path, Path]:
     """Write report.html and summary.json; ToolError (ENVIRONMENT) when that fails. Returns both paths."""
-    summary = json.dumps(summarize(data, comparison, base), indent=2) + "\n"
-    page = render_page(data, comparison, traces, base, summary)
+    summary = json.dumps(summarize(data, comparison, line), indent=2) + "\n"
+    page = render_page(data, comparison, traces, line, summary)
     report_path, summary_path = write_files(
         directory, {"report.html": page, "summary.json": summary}, "report"
     )
     return report_path, summary_path
 
 
-def render_page(data: Dataset, comparison: Comparison, traces: Traces, base: str, summary: str) -> str:
+def render_page(data: Dataset, comparison: Comparison, traces: Traces, line: str, summary: str) -> str:
     """Return the page."""
     embedded, left_out = downloads.embed(_data(data, comparison, traces, summary))
     return html.render(
         "report.html.j2",
-        comparison.labels,
+        comparison.variants,
         ("faster", "slower"),
-        base=base,
+        line=line,
         subject=_subject(data.runs),
         comparison=comparison,
         shape=comparison.shape,
@@ -114,24 +114,24 @@ def _subject(runs: Sequence[Run]) -> str:
 
 
 def _headlines(comparison: Comparison) -> list[Headline]:
-    label = headline_label(comparison)
+    variant = headline_variant(comparison)
     found = []
     for operation in comparison.operations:
-        base = comparison.row(operation, comparison.baseline)
-        row = comparison.row(operation, label) if label else None
-        if row and row.effect and base:
-            found.append(_effect_headline(base, row, row.effect))
-        elif label is None and (only := comparison.row(operation, comparison.labels[0])):
+        baseline = comparison.row(operation, comparison.baseline)
+        row = comparison.row(operation, variant) if variant else None
+        if row and row.effect and baseline:
+            found.append(_effect_headline(baseline, row, row.effect))
+        elif variant is None and (only := comparison.row(operation, comparison.variants[0])):
             found.append(_sample_headline(only))
     return found
 
 
-def _effect_headline(base: Row, row: Row, effect: Effect) -> Headline:
-    before, after = short_seconds(base.summary.median), short_seconds(row.summary.median)
+def _effect_headline(baseline: Row, row: Row, effect: Effect) -> Headline:
+    before, after = short_seconds(baseline.summary.median), short_seconds(row.summary.median)
     return Headline(
         row.operation,
         _times(effect),
-        f"{base.label} {before} s → {row.label} {after} s",
+        f"{baseline.variant} {before} s → {row.variant} {after} s",
         f"median decrease {compare_text.decrease_text(effect)}",
         compare_text.verdict_text(effect, row),
     )
@@ -140,7 +140,7 @@ def _effect_headline(base: Row, row: Row, effect: Effect) -> Headline:
 def _sample_headline(row: Row) -> Headline:
     low, high = short_seconds(row.summary.minimum), short_seconds(row.summary.maximum)
     figure = f"{short_seconds(row.summary.median)} s"
-    return Headline(row.operation, figure, f"{row.label}, median", f"{low} to {high} s", "")
+    return Headline(row.operation, figure, f"{row.variant}, median", f"{low} to {high} s", "")
 
 
 def _times(effect: Effect) -> str:
@@ -152,12 +152,12 @@ def _samples(data: Dataset, comparison: Comparison) -> list[Samples]:
     for at, operation in enumerate(comparison.operations):
         blocks = samples.blocks_of(data.runs, operation)
         if blocks:
-            svg = samples.draw(blocks, comparison.labels, operation, comparison.emulated, f"samples{at}")
+            svg = samples.draw(blocks, comparison.variants, operation, comparison.emulated, f"samples{at}")
             found.append(
                 Samples(
                     operation,
                     Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
-                    tuple(dict.fromkeys(block.label for block in blocks)),
+                    tuple(dict.fromkeys(block.variant for block in blocks)),
                     (tables.samples_table(blocks, operation),),
                     thinned=samples.is_thinned(blocks),
                     ruled=samples.is_ruled(blocks),
@@ -179,19 +179,19 @@ def _states(traces: Traces, comparison: Comparison) -> list[Picture]:
 
 def _states_picture(name: str, group: Sequence[Traced], comparison: Comparison, key: str) -> Picture:
     times = [
-        states.Times(one.subject.label or name, len(one.files), one.analysis.by_state())
+        states.Times(one.subject.variant or name, len(one.files), one.analysis.by_state())
         for one in group
         if isinstance(one.analysis, States)
     ]
-    labels = tuple(dict.fromkeys((*comparison.labels, *(one.label for one in times))))
+    variants = tuple(dict.fromkeys((*comparison.variants, *(one.variant for one in times))))
     title = f"Time per state of {name}"
     table = tables.page_table(
         f"{title}, per transition", states.columns(times), states.longest(times, states.LISTED), heads=2
     )
     return Picture(
         name,
-        Markup(states.draw(times, labels, title, comparison.emulated, key)),  # noqa: S704 - as above
-        tuple(one.label for one in times if one.label in comparison.labels),
+        Markup(states.draw(times, variants, title, comparison.emulated, key)),  # noqa: S704 - as above
+        tuple(one.variant for one in times if one.variant in comparison.variants),
         (table,),
         tuple(f"{one.subject.name}: {note}" for one in group for note in one.notes),
         tuple(path.name for one in group for path in one.files),
@@ -206,7 +206,7 @@ def _icicle(traced: Traced, at: int) -> Picture:
     return Picture(
         subject.name,
         Markup(svg),  # noqa: S704 - what is not ours in it was escaped as XML
-        (subject.label,) if subject.label else (),
+        (subject.variant,) if subject.variant else (),
         tuple(tables.trace_table(table, subject.name) for table in analysis.tables(TOP)),
         traced.notes,
         tuple(path.name for path in traced.files),
@@ -245,7 +245,7 @@ def _data(data: Dataset, comparison: Comparison, traces: Traces, summary: str) -
 
 def _trace_command(comparison: Comparison) -> str:
     """Return the command that records what the sections of traces show."""
-    label = comparison.labels[-1]
-    words = ["hotplug-timer", "run", *comparison.operations, "--variant", label, "--iterations", "5"]
-    words += ["--output", f"{label}-traced.jsonl", "--trace", STATES, "--trace", OFFCPU]
+    variant = comparison.variants[-1]
+    words = ["hotplug-timer", "run", *comparison.operations, "--variant", variant, "--iterations", "5"]
+    words += ["--output", f"{variant}-traced.jsonl", "--trace", STATES, "--trace", OFFCPU]
     return shlex.join(words)

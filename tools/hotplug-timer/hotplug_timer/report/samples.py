@@ -35,7 +35,7 @@ MAX_DESCRIBED = 8
 class Block:
     """The seconds of one run under one operation, in time order; `first` is the first one's place, from 1."""
 
-    label: str
+    variant: str
     first: int
     seconds: NDArray[np.float64]
 
@@ -57,21 +57,21 @@ def blocks_of(runs: Sequence[Run], operation: str) -> tuple[Block, ...]:
     for run in runs:
         seconds = run.iterations.seconds(lambda kind: is_sample(kind, operation))
         if len(seconds):
-            blocks.append(Block(run.label, first, seconds))
+            blocks.append(Block(run.variant, first, seconds))
             first += len(seconds)
     return tuple(blocks)
 
 
-def draw(blocks: Sequence[Block], labels: tuple[str, ...], operation: str, emulated: bool, key: str) -> str:
+def draw(blocks: Sequence[Block], variants: tuple[str, ...], operation: str, emulated: bool, key: str) -> str:
     """Return the SVG element: samples, a line at each block's median, a rule between blocks."""
     with mpl.rc_context(drawing.RC):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
-        variants = _by_label(blocks).values()
-        for mine in variants:
-            _draw_samples(axes, mine, labels, _share(len(variants)))
+        groups = _by_variant(blocks).values()
+        for mine in groups:
+            _draw_samples(axes, mine, variants, _share(len(groups)))
         if is_ruled(blocks):
-            _draw_rules(axes, blocks, labels)
+            _draw_rules(axes, blocks, variants)
         _style(axes, blocks, emulated)
         title = f"Every sample of {operation}, in time order"
         return drawing.to_inline(figure, key, title, describe(blocks, emulated))
@@ -80,7 +80,7 @@ def draw(blocks: Sequence[Block], labels: tuple[str, ...], operation: str, emula
 def describe(blocks: Sequence[Block], emulated: bool) -> str:
     """Return the picture in words, for those who cannot see it."""
     parts = [
-        f"block {number}, {block.label}: {_spread(block.seconds)}"
+        f"block {number}, {block.variant}: {_spread(block.seconds)}"
         for number, block in enumerate(blocks[:MAX_DESCRIBED], start=1)
     ]
     if len(blocks) > MAX_DESCRIBED:
@@ -97,8 +97,8 @@ def _spread(seconds: NDArray[np.float64]) -> str:
 
 def is_thinned(blocks: Sequence[Block]) -> bool:
     """Whether there are more samples than are drawn."""
-    variants = _by_label(blocks).values()
-    return any(sum(len(block.seconds) for block in mine) > _share(len(variants)) for mine in variants)
+    groups = _by_variant(blocks).values()
+    return any(sum(len(block.seconds) for block in mine) > _share(len(groups)) for mine in groups)
 
 
 def is_ruled(blocks: Sequence[Block]) -> bool:
@@ -121,17 +121,17 @@ def _share(variants: int) -> int:
     return max(MAX_DOTS // variants, 3)
 
 
-def _by_label(blocks: Sequence[Block]) -> dict[str, list[Block]]:
+def _by_variant(blocks: Sequence[Block]) -> dict[str, list[Block]]:
     found: dict[str, list[Block]] = {}
     for block in blocks:
-        found.setdefault(block.label, []).append(block)
+        found.setdefault(block.variant, []).append(block)
     return found
 
 
-def _draw_samples(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], most: int) -> None:
+def _draw_samples(axes: Axes, blocks: Sequence[Block], variants: tuple[str, ...], most: int) -> None:
     """Draw the samples of a variant: a dot each, or a line and a dot for each stretch of them."""
-    label = blocks[0].label
-    color, sign = drawing.SERIES[drawing.series(labels, label)], drawing.marker(labels.index(label))
+    variant = blocks[0].variant
+    color, sign = drawing.SERIES[drawing.series(variants, variant)], drawing.marker(variants.index(variant))
     places = np.concatenate([block.places for block in blocks])
     seconds = np.concatenate([block.seconds for block in blocks])
     size = 5.0
@@ -144,10 +144,10 @@ def _draw_samples(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...], 
     axes.plot(places, seconds, sign, color=color, markersize=size, linestyle="none")
 
 
-def _draw_rules(axes: Axes, blocks: Sequence[Block], labels: tuple[str, ...]) -> None:
+def _draw_rules(axes: Axes, blocks: Sequence[Block], variants: tuple[str, ...]) -> None:
     for block in blocks:
         # Where dots run into each other, a line of their colour would be lost.
-        color = drawing.SERIES[drawing.series(labels, block.label)]
+        color = drawing.SERIES[drawing.series(variants, block.variant)]
         color = color if len(block.seconds) <= MAX_LARGE else drawing.INK
         ends = (block.first - 0.4, block.last + 0.4)
         axes.hlines(np.median(block.seconds), *ends, color=color, linewidth=1.4, zorder=3)

@@ -35,7 +35,7 @@ ROOM = 1.18
 class Times:
     """What the states of one variant took in so many transitions together. Times are in ns."""
 
-    label: str
+    variant: str
     transitions: int
     spent: Mapping[State, SpentInState]
 
@@ -66,14 +66,14 @@ def columns(times: Sequence[Times]) -> list[Column[State]]:
         Column("step", lambda state: str(state[0])),
         Column("callback", lambda state: state[1], Kind.WORDS),
         *(
-            Column(f"{one.label}: {name}", partial(_cell, one, at))
+            Column(f"{one.variant}: {name}", partial(_cell, one, at))
             for one in times
             for at, name in enumerate(names)
         ),
     ]
 
 
-def draw(times: Sequence[Times], labels: tuple[str, ...], title: str, emulated: bool, key: str) -> str:
+def draw(times: Sequence[Times], variants: tuple[str, ...], title: str, emulated: bool, key: str) -> str:
     """Return the SVG element: a group of bars for each of the longest states, a bar for each variant."""
     states = drawn(times)
     lines = len(times) + 1.6
@@ -81,7 +81,7 @@ def draw(times: Sequence[Times], labels: tuple[str, ...], title: str, emulated: 
         figure = Figure(figsize=(WIDTH, MARGIN + LINE * lines * len(states)), layout="constrained")
         axes = figure.add_subplot()
         for at, state in enumerate(states):
-            _draw_state(axes, at * lines, state, times, labels)
+            _draw_state(axes, at * lines, state, times, variants)
         room = max((_most(times, state) for state in states), default=0.0) * ROOM
         axes.set_xlim(0, room or 1.0)
         axes.set_ylim(lines * max(len(states), 1), 0)
@@ -93,7 +93,7 @@ def describe(times: Sequence[Times]) -> str:
     """Return the picture in words, for those who cannot see it."""
     parts = []
     for state in drawn(times):
-        took = ", ".join(f"{one.label} {_text(one.clock_s(state), 'did not run')}" for one in times)
+        took = ", ".join(f"{one.variant} {_text(one.clock_s(state), 'did not run')}" for one in times)
         parts.append(f"{state[1]}: {took}")
     return f"Seconds per transition of the longest states, by the clock. {'; '.join(parts)}."
 
@@ -123,12 +123,12 @@ def _text(seconds: float | None, nothing: str = "-") -> str:
 
 
 def _draw_state(
-    axes: Axes, top: float, state: State, times: Sequence[Times], labels: tuple[str, ...]
+    axes: Axes, top: float, state: State, times: Sequence[Times], variants: tuple[str, ...]
 ) -> None:
     _write(axes, 0, top + 0.4, state[1], 9)
     for line, one in enumerate(times, start=1):
         seconds = one.clock_s(state)
-        color = drawing.SERIES[drawing.series(labels, one.label)]
+        color = drawing.SERIES[drawing.series(variants, one.variant)]
         axes.barh(top + line + 0.4, seconds or 0.0, height=0.8, color=color)
         shown = "did not run" if seconds is None else short_seconds(seconds)
         _write(axes, seconds or 0.0, top + line + 0.4, shown, 8)

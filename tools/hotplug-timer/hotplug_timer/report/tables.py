@@ -74,7 +74,7 @@ def samples_table(blocks: Sequence[Block], operation: str) -> PageTable:
         f"Samples of {operation} by block, in seconds",
         (
             Column("block", lambda item: str(item[0])),
-            Column(VARIANT, lambda item: item[1].label, Kind.WORDS),
+            Column(VARIANT, lambda item: item[1].variant, Kind.WORDS),
             Column("n", lambda item: str(len(item[1].seconds))),
             Column("fastest", lambda item: f"{item[1].seconds.min():.3f}"),
             Column("median", lambda item: f"{np.median(item[1].seconds):.3f}"),
@@ -98,7 +98,7 @@ def blocks_table(runs: Sequence[Run]) -> PageTable:
         "Blocks in time order",
         (
             Column("block", lambda item: str(item[0])),
-            Column(VARIANT, lambda item: item[1].label, Kind.WORDS),
+            Column(VARIANT, lambda item: item[1].variant, Kind.WORDS),
             Column("started (UTC)", lambda item: item[1].started[:19].replace("T", " "), Kind.WORDS),
             Column("host", lambda item: item[1].host.hostname, Kind.WORDS),
             Column("kernel", lambda item: item[1].host.kernel_release, Kind.WORDS),
@@ -133,7 +133,7 @@ def hosts_table(runs: Sequence[Run]) -> PageTable:
 def kernels_table(runs: Sequence[Run]) -> PageTable:
     """Return the kernels the runs were under."""
     columns: list[Column[Run]] = [
-        Column(VARIANT, lambda run: run.label, Kind.WORDS),
+        Column(VARIANT, lambda run: run.variant, Kind.WORDS),
         Column("kernel", lambda run: run.host.kernel_release, Kind.WORDS),
         Column("version", lambda run: run.host.kernel_version, Kind.TEXT),
         Column("command line", lambda run: run.host.cmdline, Kind.TEXT),
@@ -149,7 +149,7 @@ def kernels_table(runs: Sequence[Run]) -> PageTable:
 def methods_table(runs: Sequence[Run]) -> PageTable:
     """Return how the runs measured."""
     columns: list[Column[Run]] = [
-        Column(VARIANT, lambda run: run.label, Kind.WORDS),
+        Column(VARIANT, lambda run: run.variant, Kind.WORDS),
         Column("operations", lambda run: " ".join(run.operations), Kind.TEXT),
         Column("switched by", _drivers, Kind.WORDS),
         Column("warm-up", lambda run: str(run.conditions.warmup)),

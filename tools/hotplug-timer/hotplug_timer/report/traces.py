@@ -17,11 +17,11 @@ TEXT_SUFFIX = ".txt"
 
 @dataclass(frozen=True)
 class Subject:
-    """What a trace is of. OPERATION and LABEL are None for one that no run names: NAME is its file's then."""
+    """What a trace is of. OPERATION and VARIANT are None for one that no run names: NAME is its file's."""
 
     mode: str
     operation: str | None
-    label: str | None
+    variant: str | None
     name: str
 
 
@@ -74,7 +74,7 @@ def read_traces(runs: Sequence[Run], named: Sequence[Path]) -> Traces:
 
 
 def _subject(run: Run, recording: Recording) -> Subject:
-    return Subject(recording.mode, recording.operation, run.label, f"{recording.operation}, {run.label}")
+    return Subject(recording.mode, recording.operation, run.variant, f"{recording.operation}, {run.variant}")
 
 
 def _namesake(path: Path, runs: Sequence[Run]) -> Subject | None:

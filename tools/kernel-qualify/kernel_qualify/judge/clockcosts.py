@@ -49,7 +49,7 @@ class Cost:
 class Run:
     """All kernels in guests of one shape, booted in turns."""
 
-    base: str
+    line: str
     vcpus: int
     host_cpus: int
     boots: int

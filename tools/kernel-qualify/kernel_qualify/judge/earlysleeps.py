@@ -81,7 +81,7 @@ class Cost:
 class Run:
     """Both kernels in guests of one shape with one timer."""
 
-    base: str
+    line: str
     arch: str
     device: str
     releases: dict[str, str]
@@ -244,7 +244,7 @@ def _early_problems(pairs: Iterable[tuple[Sleep, Sleep]], *, exact: bool) -> lis
 
 def _cost_problems(run: Run) -> list[str]:
     """Whether it takes too much to program a device that is coupled."""
-    if (run.base, run.device) not in COUPLED:
+    if (run.line, run.device) not in COUPLED:
         return []
     programming = run.instructions(PROGRAM)
     if not programming:
@@ -265,7 +265,7 @@ def tables(runs: Sequence[Run]) -> tuple[str, str, str]:
     head = ["timer", "sleep", "steered", "rounds", "programmed off: stock", "patched"]
     head += ["interrupts: stock", "patched", "some early: stock", "patched", "late, median: stock", "patched"]
     sleep_lines = heading(head)
-    ordered = sorted(runs, key=lambda run: (run.base, run.arch, run.device))
+    ordered = sorted(runs, key=lambda run: (run.line, run.arch, run.device))
     for run in ordered:
         for before, after in run.pairs():
             cells = [f"{run.arch} {run.device}", f"{before.seconds:g} s", f"{before.ppm:+g} ppm"]

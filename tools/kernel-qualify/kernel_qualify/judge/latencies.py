@@ -35,7 +35,7 @@ class Latency:
 class Run:
     """Both kernels in guests of one shape, booted in turns."""
 
-    base: str
+    line: str
     arch: str
     cpus: int
     boots: int

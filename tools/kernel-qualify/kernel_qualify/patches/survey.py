@@ -75,7 +75,7 @@ def survey(shop: Workshop, selection: Selection) -> dict[str, list[str]]:
 
     Where a patch does not apply, nothing else is looked at.
     """
-    line, paths = shop.source.base, shop.paths
+    line, paths = shop.source.line, shop.paths
     every = patchfiles.line_patches(paths.patches, line)
     mine = [patch for patch in every if selection.has(patch)]
     try:

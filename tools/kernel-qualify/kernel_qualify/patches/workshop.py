@@ -103,13 +103,13 @@ class Workshop:
 
     def of(self, variant: str) -> Workshop:
         """Return the same workshop with the patches of another variant."""
-        return replace(self, patches=series.load(self.paths.patches, self.source.base, variant))
+        return replace(self, patches=series.load(self.paths.patches, self.source.line, variant))
 
     @contextmanager
     def at(self, count: int) -> Iterator[None]:
         """Have the tree at the first `count` patches, by the lab's own code and under its lock."""
-        with lock.held(self.source.lock, self.say, f"the source tree of line {self.source.base}"):
-            tree.prepare(self.tree, self.patches[:count], self.source.base)
+        with lock.held(self.source.lock, self.say, f"the source tree of line {self.source.line}"):
+            tree.prepare(self.tree, self.patches[:count], self.source.line)
             yield
 
     def subjects(self) -> list[str]:
@@ -146,7 +146,7 @@ class Workshop:
     def _key(self, count: int, files: Sequence[str]) -> str:
         state = findings.state(self.source.ref.sha256, (patch.content for patch in self.patches[:count]))
         configs = [
-            text for arch in ARCHES for text in fragments_of(self.paths.patches, arch, self.source.base)
+            text for arch in ARCHES for text in fragments_of(self.paths.patches, arch, self.source.line)
         ]
         recipes = [Path(compiling.__file__).read_text(), compiling.SPARSE.read_text(), *configs]
         return findings.key(state, files, TOOLS, recipes)
@@ -235,7 +235,7 @@ class Workshop:
             return folder
         folder.mkdir(exist_ok=True)
         asked = folder / "asked.config"
-        asked.write_text(merged(fragments_of(self.paths.patches, arch, self.source.base)))
+        asked.write_text(merged(fragments_of(self.paths.patches, arch, self.source.line)))
         code, output = self._make(arch, [f"KCONFIG_ALLCONFIG={asked}", "allnoconfig"])
         if code:
             raise _failure(f"configuring ({arch.name})", output)
