@@ -2,8 +2,6 @@
 PYTEST = .venv/bin/python -m pytest --durations=10 --durations-min=5
 # Tests take a millisecond or a minute: a worker that has none left takes over half of the other's.
 PARALLEL = $(PYTEST) -n 2 --dist worksteal
-# A guest's start keeps one CPU busy, so two files' guests share the machine.
-SIDE_BY_SIDE = $(PYTEST) -n 2 --dist loadfile
 # What make test runs, the cheap parts first; each is a target of its own.
 PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
 
@@ -29,7 +27,7 @@ test-playbooks: setup-python  ## playbooks on fake hosts
 test-kernel: setup  ## kernel builds
 	$(PYTEST) -m kernel
 test-lab: setup  ## guests in QEMU
-	$(SIDE_BY_SIDE) -m "lab and not hosts"
+	$(PYTEST) -m "lab and not hosts"
 test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, x86-64, both architectures in one play; hours of guests
 	$(PYTEST) -m hosts
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed over, so it goes on where it ended

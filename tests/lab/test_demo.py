@@ -1,4 +1,4 @@
-"""The whole job, `lpar-lab demo`, at 16 CPUs: two kernels by kexec in turns, compared and reported."""
+"""The whole job, `lpar-lab demo`, at 8 CPUs: two kernels by kexec in turns, compared and reported."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Demo:
 @pytest.fixture(scope="module")
 def demo(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     output = tmp_path_factory.mktemp("demo")
-    shape = ("--cores", "2", "--threads", "8")
+    shape = ("--cores", "2", "--threads", "4")
     done = lab.run("demo", *shape, "--iterations", str(ITERATIONS), "--output-dir", str(output), timeout=4200)
     assert done.returncode == 0, done.stderr[-4000:]
     yield Demo(done, output)
@@ -52,7 +52,7 @@ def demo(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 def test_prints_the_table_and_where_the_report_is(demo: Demo) -> None:
     lines = demo.done.stdout.splitlines()
-    assert "16 CPUs (2 cores x SMT8), emulated" in lines[0]
+    assert "8 CPUs (2 cores x SMT4), emulated" in lines[0]
     for operation in ("smt=off", "smt=on"):
         for variant in ("stock", "patched"):
             assert any(line.split()[:2] == [operation, variant] for line in lines)
@@ -61,7 +61,7 @@ def test_prints_the_table_and_where_the_report_is(demo: Demo) -> None:
 
 def test_summary_has_its_stable_keys_and_sane_values(demo: Demo) -> None:
     summary = demo.summary
-    assert (summary["cpus"], summary["line"], summary["emulated"]) == (16, "6.12", True)
+    assert (summary["cpus"], summary["line"], summary["emulated"]) == (8, "6.12", True)
     assert set(summary["variants"]) == {"stock", "patched"}
     for variant in summary["variants"].values():
         for operation in ("off", "on"):
