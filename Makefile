@@ -1,7 +1,8 @@
 # Every target is a line or two that call a tool; `make` alone lists them.
 PYTEST = .venv/bin/python -m pytest --durations=10 --durations-min=5
-# Tests take a millisecond or a minute: a worker that has none left takes over half of the other's.
-PARALLEL = $(PYTEST) -n 2 --dist worksteal
+# Tests take a millisecond or a minute: a worker that has none left takes over half of another's. They wait, too:
+# three workers keep two cores busy.
+PARALLEL = $(PYTEST) -n 3 --dist worksteal
 # What make test runs, the cheap parts first; each is a target of its own.
 PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
 

@@ -448,6 +448,7 @@ def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     return refuse(work, "deploy.yml", REFUSED, no_variants, **all_at_once)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_what_is_refused(refusals: Refusals, case: Case) -> None:
     """In one line each, and the host goes on with its kernel."""

@@ -37,7 +37,7 @@ def test_bundle_holds_what_runs_on_hosts_and_the_probe(tmp_path: Path) -> None:
     "python",
     [
         pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
-        pytest.param("old", id="python3.9"),
+        pytest.param("old", id="python3.9", marks=pytest.mark.slow),
     ],
 )
 def test_bundle_runs_by_itself(tmp_path: Path, native: Path, python: str) -> None:

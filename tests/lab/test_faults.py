@@ -80,6 +80,7 @@ def test_ctrl_c_while_a_guest_starts_takes_it_along(lab: Lab) -> None:
     assert lab.qemu("interrupted") is None
 
 
+@pytest.mark.hosts
 @pytest.mark.parametrize("ending", ["early exit", "panic"])
 def test_guest_lost_while_it_is_measured(ending: str, lab: Lab, tmp_path: Path) -> None:
     """The demo must neither hang nor take a guest that came back after its panic for a good one."""

@@ -20,7 +20,7 @@ from hotplug_timer.trace.model import Analysis
 from tests.lab.labtools import Lab
 
 # Kernels and base disk may have to be built first.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
 
 SHAPE = ("--cores", "2", "--threads", "4")
 GOING = parse_cpulist("1-3,5-7")

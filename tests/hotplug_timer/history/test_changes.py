@@ -114,6 +114,7 @@ def test_fewer_than_ten_points_are_not_judged(count: int) -> None:
     assert verdicts(look(history(seconds[:count]))) == [INSUFFICIENT] * bool(count)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1e-9, 1e9), max_size=60))
 @settings(deadline=None)
 def test_any_series_has_its_changes_in_order(seconds: list[float]) -> None:
