@@ -53,6 +53,7 @@ def controller(tmp_path: Path) -> Controller:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entries", "code"),
     [

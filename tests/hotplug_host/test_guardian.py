@@ -327,6 +327,7 @@ def test_a_second_signal_ends_the_switch_and_restores(tmp_path: Path, switching:
     assert_restored(tool, tool.output)
 
 
+@pytest.mark.slow
 def test_the_tool_is_killed_while_ppc64_cpu_switches(tmp_path: Path) -> None:
     """The pipe that the guardian watches is no descriptor of ppc64_cpu's, which goes on."""
     host = new_host(tmp_path / "host")

@@ -39,6 +39,7 @@ def test_a_bundle_that_cannot_be_written_is_an_environment_fault(tmp_path: Path)
     assert caught.value.code == ExitCode.ENVIRONMENT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "python",
     [

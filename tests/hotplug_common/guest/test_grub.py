@@ -76,6 +76,7 @@ def test_a_bios_boots_the_first_sectors(template: Path, kernel: Artifact) -> Non
     assert disk[512:1312] == b"core" * 200
 
 
+@pytest.mark.slow
 def test_the_file_system_has_the_default_kernel_and_belongs_to_root(template: Path, kernel: Artifact) -> None:
     disk = written(template, kernel, arch.PPC64LE)
     image = template.parent / "file system"

@@ -69,6 +69,7 @@ def entry(step: Step) -> Ask:
     return call
 
 
+@pytest.mark.slow
 def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeLpar, entry: Ask) -> None:
     debian.put("boot/grub/custom.cfg", "# theirs")
     assert entry(debian, "look") == (0, {"changed": False, "present": False, "default": ""})
@@ -144,6 +145,7 @@ def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeLpar, entry: A
         assert "GRUB_DEFAULT is not 'saved'" in answer["error"]
 
 
+@pytest.mark.slow
 def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) -> None:
     host.distribution('ID="rhel"\n', "grub2")
     host.put(IMAGE.lstrip("/"), "kernel")

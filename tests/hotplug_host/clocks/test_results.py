@@ -80,6 +80,7 @@ def test_what_real_runs_wrote_fits_the_schema() -> None:
             Draft202012Validator(RESULT.read()).validate(line)
 
 
+@pytest.mark.slow
 def test_report_takes_them(tmp_path: Path) -> None:
     files = [str(path) for path in sorted(EXAMPLES.glob("*.jsonl"))]
     arguments = ["report", *files, "--baseline=tsc", "--line=6.12", f"--output-dir={tmp_path}"]

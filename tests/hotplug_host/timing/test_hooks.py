@@ -124,6 +124,7 @@ def test_hooks_run_around_every_switch(
     assert recorded["cleanup"] == logging(log, "cleanup")
 
 
+@pytest.mark.slow
 def test_hooks_are_off_the_clock(
     execute: Execute, host: FakeHost, settings: Settings, tmp_path: Path
 ) -> None:

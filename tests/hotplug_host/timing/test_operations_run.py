@@ -229,6 +229,7 @@ def test_a_change_between_iterations_makes_none_invalid(
     assert "so the run goes on" in printed
 
 
+@pytest.mark.slow
 def test_a_switch_in_progress_is_shown(
     host: FakeHost, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

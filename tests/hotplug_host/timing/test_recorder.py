@@ -227,6 +227,7 @@ def test_a_trace_is_not_overwritten(
     assert path.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_resumed_traces_what_is_missing(
     execute: Execute, host: FakeHost, settings: Settings, use_trace_cmd: Callable[..., None]
 ) -> None:

@@ -87,6 +87,7 @@ def test_validation_prints_errors(capsys: pytest.CaptureFixture[str], style: str
         assert "31 of 36 measured times are in the interval" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "start"), [("x.svg", b"<?xml"), ("x.png", b"\x89PNG")])
 def test_a_picture_is_drawn(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, start: bytes
