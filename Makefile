@@ -29,7 +29,7 @@ test-kernel: setup  ## kernel builds
 	$(PYTEST) -m kernel
 test-lab: setup  ## guests in QEMU
 	$(PYTEST) -m "lab and not hosts"
-test-hosts: setup-tests  ## what happens to hosts: faults, boot loader, x86-64, both architectures in one play; hours of guests
+test-hosts: setup-tests  ## what happens to hosts: faults, traces, boot loader, x86-64, both architectures in one play; hours of guests
 	$(PYTEST) -m hosts
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed over, so it goes on where it ended
 	.venv/bin/kernel-qualify all --resume

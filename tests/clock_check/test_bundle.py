@@ -33,11 +33,12 @@ def test_bundle_holds_what_runs_on_hosts_and_the_probe(tmp_path: Path) -> None:
     assert bundle.build_bundle(b"ELF") == (tmp_path / "c.pyz").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "python",
     [
-        pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
-        pytest.param("old", id="python3.9", marks=pytest.mark.slow),
+        pytest.param(sys.executable, id="this-python"),
+        pytest.param("old", id="python3.9"),
     ],
 )
 def test_bundle_runs_by_itself(tmp_path: Path, native: Path, python: str) -> None:

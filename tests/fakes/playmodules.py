@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import ansible.modules
 from ansible.executor.module_common import _BuiltModule
 from ansible.module_utils._internal._ansiballz import _loader
 from ansible.module_utils.common.json import Direction, get_module_encoder
@@ -46,7 +47,7 @@ def warm() -> None:
 
 
 def here(action: ActionBase) -> bool:
-    """Whether what an action does is done by this user on this machine, and waited for."""
+    """Whether what an action does is done on this machine, and waited for."""
     return action._connection.transport == "local" and not action._task.async_val
 
 
@@ -54,11 +55,13 @@ def configure(
     action: ActionBase, module_name: str, module_args: Mapping[str, Any], task_vars: Mapping[str, Any]
 ) -> tuple[_BuiltModule, str]:
     """Find a module; its code stays where it is."""
+    if not here(action):
+        return built_anew(action, module_name, module_args, task_vars)
     found = action._shared_loader_obj.module_loader.find_plugin_with_context(
         module_name, ".py", collection_list=action._task.collections
     )
     path = Path(found.plugin_resolved_path or "")
-    if not here(action) or path.parent.name != "modules" or path.parent.parent.name != "ansible":
+    if path.parent not in map(Path, ansible.modules.__path__):
         return built_anew(action, module_name, module_args, task_vars)
     module = Module()
     module.name = f"ansible.modules.{path.stem}"
@@ -79,12 +82,13 @@ def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **opt
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         pid = os.fork()
         if pid == 0:
+            code = 1
             try:
                 os.dup2(stdout.fileno(), 1)
                 os.dup2(stderr.fileno(), 2)
-                be_module(in_data, environment, action._loader.get_basedir())
+                code = be_module(in_data, environment, action._loader.get_basedir())
             finally:
-                os._exit(1)
+                os._exit(code)
         _, status = os.waitpid(pid, 0)
         printed = {"rc": os.waitstatus_to_exitcode(status)}
         for name, file in (("stdout", stdout), ("stderr", stderr)):
@@ -93,11 +97,10 @@ def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **opt
     return printed | {f"{name}_lines": printed[name].splitlines() for name in ("stdout", "stderr")}
 
 
-def be_module(module: Module, environment: Mapping[str, str], folder: str) -> None:
-    """Be the module, to the end of this process."""
+def be_module(module: Module, environment: Mapping[str, str], folder: str) -> int:
+    """Be the module, in a process of its own; returns its exit code."""
     os.environ.update(environment)
     os.chdir(folder)
-    code = 1
     with open(1, "w", closefd=False) as sys.stdout, open(2, "w", closefd=False) as sys.stderr:
         try:
             _loader.run_module(
@@ -108,5 +111,5 @@ def be_module(module: Module, environment: Mapping[str, str], folder: str) -> No
                 extensions={},
             )
         except SystemExit as ending:
-            code = ending.code if isinstance(ending.code, int) else 1
-    os._exit(code)
+            return ending.code if isinstance(ending.code, int) else 1
+    return 1

@@ -43,7 +43,7 @@ def test_a_bundle_that_cannot_be_written_is_an_environment_fault(tmp_path: Path)
 @pytest.mark.parametrize(
     "python",
     [
-        pytest.param(sys.executable, id="this-python", marks=pytest.mark.slow),
+        pytest.param(sys.executable, id="this-python"),
         pytest.param("old", id="python3.9"),
     ],
 )

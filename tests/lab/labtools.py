@@ -101,11 +101,11 @@ class Lab(lab.Lab):
         assert self.status() == {}
 
 
-def switch(lab: Lab, guest: str, folder: Path, *options: str) -> Run:
+def switch(lab: Lab, guest: str, folder: Path) -> Run:
     """Time SMT off and on in a guest with the copy of the timer that travels; return the checked result."""
     lab.install_timer(guest, folder)
     command = "python3 hotplug-timer.pyz run smt=off smt=on --variant here --iterations 2 --settle 0"
-    lab.must("ssh", guest, "--", *command.split(), *options, "--output", "result.jsonl", timeout=300)
+    lab.must("ssh", guest, "--", *command.split(), "--output", "result.jsonl", timeout=300)
     result = folder / "result.jsonl"
     result.write_text(lab.must("ssh", guest, "--", "cat", "result.jsonl"))
     (run,) = read_files([result]).runs

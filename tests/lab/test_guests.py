@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hotplug_common.kernel.series import PATCHED, STOCK, VARIANTS
 from hotplug_host.errors import ExitCode
 from tests.lab.labtools import Lab, switch, wait_for
 
 # Kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
 
-STOCK, PATCHED = "stock", "patched"
 SHAPE = ("--cores", "2", "--threads", "2")
 NO_SMT = ("--cores", "2", "--threads", "1")
 """With SMT, QEMU itself may deadlock when a POWER kernel panics: see Problems in the lab's guide."""
@@ -20,7 +20,7 @@ NO_SMT = ("--cores", "2", "--threads", "1")
 
 @pytest.fixture(scope="module", autouse=True)
 def guests(lab: Lab) -> Iterator[None]:
-    for guest in (STOCK, PATCHED):
+    for guest in VARIANTS:
         lab.must("up", guest, "--arch", "ppc64le", "--variant", guest, *SHAPE, timeout=2400)
     yield
     lab.must("down", "--all")
