@@ -391,6 +391,64 @@ def test_rollback_needs_no_lock_to_bring_a_host_back(host: FakeLpar) -> None:
 
 
 @pytest.mark.slow
+def test_rollback_ends_where_an_update_replaced_the_default_kernel(host: FakeLpar) -> None:
+    """One reboot, into what the boot loader names as default now; the second rollback changes nothing."""
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
+    record |= {"smt_level": "on", "online": "0-15", "present": "0-15"}
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER | {"default": record}))
+    host.put("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched")
+    host.put("default.json", json.dumps({"release": "6.12-updated", "cmdline": DEFAULT_CMDLINE}))
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert f"the default kernel is 6.12-updated now and was {DEFAULT_RELEASE} before the run" in result.flat
+    assert "fake runs its default kernel 6.12-updated" in result.flat
+    reboots = [command for command in host.commands() if "reboot" in command]
+    assert len(reboots) == 1
+    assert not host.staging.exists()
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert " changed=0 " in result.output
+    assert [command for command in host.commands() if "reboot" in command] == reboots
+
+
+@pytest.mark.slow
+def test_rollback_leaves_a_kexec_image_that_is_not_ours(host: FakeLpar) -> None:
+    host.put("sys/kernel/kexec_loaded", "1")
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert " changed=0 " in result.output
+    assert host.get("sys/kernel/kexec_loaded") == "1"
+
+
+@pytest.mark.slow
+def test_rollback_brings_back_the_hosts_beside_a_dead_and_a_locked_one(host: FakeLpar) -> None:
+    trial = f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched"
+    own = {name: host.variables.pop(name) for name in ("ab_sysroot", "ab_staging_dir")}
+    last = host.hosts.pop("fake") | own
+    locked = host.beside("locked")
+    locked.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    nowhere = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+    host.hosts = {"dead": nowhere, **host.hosts, "last": last}
+    for one in (host, locked):
+        one.put("proc/cmdline", trial)
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 2, result.output
+    assert "are back: last; not back: dead locked" in result.flat
+    assert "dead: the state of the host cannot be read" in result.failures["dead"]
+    assert "root@desk has been using this host since" in result.failures["locked"]
+    assert host.get("proc/cmdline") == DEFAULT_CMDLINE
+    assert locked.get("proc/cmdline") == trial
+
+
+@pytest.mark.slow
 def test_rollback_in_check_mode_changes_nothing(host: FakeLpar) -> None:
     host.put("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched")
 
@@ -408,6 +466,24 @@ def test_an_inventory_without_hosts_is_an_error(host: FakeLpar) -> None:
 
     assert_fails(result, "the inventory has no host in the group smt_hosts")
     assert "Measure variants against each other" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--limit", "builder"), "--limit leaves none of the group smt_hosts: it names builder"),
+        (("--tags", "nonsense"), "these playbooks have no tags"),
+        (("--skip-tags", "change"), "these playbooks have no tags"),
+    ],
+)
+def test_a_run_that_acts_on_no_host_is_an_error(
+    host: FakeLpar, arguments: tuple[str, str], problem: str
+) -> None:
+    host.others = {"builder": {"ansible_connection": "local"}}
+
+    assert_fails(host.play("rollback.yml", *arguments), problem)
+
+    assert not host.commands()
 
 
 @pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)

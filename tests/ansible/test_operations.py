@@ -88,7 +88,10 @@ def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeLpa
     text = (host.results / "preflight.md").read_text()
     assert "| on |  |  | not loaded |" in text
     assert "- no-go: somebody has loaded a kernel for kexec already; make sure nobody needs it" in text
-    assert "- go-with-warnings: kdump is not loaded, so a crash leaves no dump; start kdump.service" in text
+    assert (
+        "- go-with-warnings: neither kdump nor fadump is ready, so a crash leaves no dump; start kdump.service"
+        in text
+    )
     assert "| gone | unreachable |" in text
     assert "- no-go: gone: the state of the host cannot be read" in text
     # Whose Python is no use.

@@ -65,7 +65,7 @@ def test_a_schedule_is_installed(node: FakeLpar) -> None:
         "OnCalendar": "*-*-* 02:00:00",
         "RandomizedDelaySec": "30min",
         "FixedRandomDelay": "true",
-        "Persistent": "true",
+        "Persistent": "false",
     }
     assert timer["Install"] == {"WantedBy": "timers.target"}
     service = unit(node, SERVICE)["Service"]

@@ -95,6 +95,8 @@ class FakeLpar(FakeHost):
         self.work = work
         self.variables: dict[str, Any] = {}
         self.hosts: dict[str, Any] = {"fake": self.reached_locally()}
+        self.others: dict[str, Any] = {}
+        """Hosts of its inventory that are in no group of ours."""
 
     def reached_locally(self) -> dict[str, Any]:
         """Return a host's variables for a connection that is none."""
@@ -259,7 +261,9 @@ class FakeLpar(FakeHost):
         vars_file = self.work / "vars.json"
         vars_file.write_text(json.dumps(self.variables | variables))
         inventory = self.work / "inventory.json"
-        inventory.write_text(json.dumps({"smt_hosts": {"hosts": self.hosts}}))
+        inventory.write_text(
+            json.dumps({"smt_hosts": {"hosts": self.hosts}, "ungrouped": {"hosts": self.others}})
+        )
         return ["-i", str(inventory), "-e", f"@{vars_file}"]
 
     def environment(self) -> dict[str, str]:

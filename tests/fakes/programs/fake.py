@@ -159,7 +159,7 @@ def systemctl(argv: list[str]) -> int:
         return 0
     if verb == "is-active":
         sys.stdout.write("active\n" if unit_runs() else "inactive\n")
-        return 0
+        return 0 if unit_runs() else 3
     raise SystemExit(f"systemctl {verb} is not faked")
 
 

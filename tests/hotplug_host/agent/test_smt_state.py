@@ -40,6 +40,8 @@ def test_switching_to_the_level_that_is_changes_nothing(cpus: Path, step: Step) 
 
 
 def test_a_switch_that_leaves_the_wrong_cpus_online_names_them(cpus: Path, step: Step) -> None:
+    (cpus / "sys/devices/system/cpu/present").write_text("0-5\n")
+
     code, answer = step("smt-state", f"--sysroot={cpus}", "--level=off", "--at-least=0-5")
 
     assert code == 5
@@ -51,6 +53,7 @@ def test_a_switch_that_leaves_the_wrong_cpus_online_names_them(cpus: Path, step:
 
 def test_single_cpus_are_brought_to_the_exact_state(cpus: Path, step: Step) -> None:
     first, third, fourth, fifth = cpu_files(cpus, 0, 2, 3, 4)
+    (cpus / "sys/devices/system/cpu/present").write_text("0-4\n")
 
     code, answer = step("smt-state", f"--sysroot={cpus}", "--level=on", "--exactly=0-1,4")
 
@@ -90,6 +93,7 @@ def test_a_host_without_second_threads_is_left_alone(tmp_path: Path, step: Step)
     (cpus / "smt").mkdir(parents=True)
     (cpus / "smt/control").write_text("notsupported\n")
     (cpus / "online").write_text("0-1\n")
+    (cpus / "present").write_text("0-3\n")
     smt = ("smt-state", f"--sysroot={tmp_path}", "--level=on")
     assert step(*smt, "--exactly=0-1") == (0, {"changed": False, "online": "0-1"})
     assert step(*smt, "--at-least=0-3")[0] == 5
@@ -104,3 +108,24 @@ def test_the_exact_cpus_come_back_on_a_host_that_acts(host: FakeHost) -> None:
     host.stick(7)
     with pytest.raises(ToolError, match=r"missing 7, too many none \(.*Device or resource busy\)"):
         switch(fs, "on", frozenset({0, 1, 2, 5, 7}), frozenset())
+
+
+def test_a_core_that_was_added_meanwhile_stays_online(host: FakeHost) -> None:
+    was = host.online
+    host.add_core(online=True)
+    fs = FakeSysfs(host)
+
+    assert switch(fs, "on", was, frozenset(), was) == host.present
+    assert not [name for name, _ in fs.writes if name.endswith("/online")]
+
+
+def test_a_core_that_was_removed_meanwhile_is_not_asked_for(host: FakeHost) -> None:
+    """And keeps no other CPU from being brought back."""
+    was = host.online
+    host.set_cpu(1, online=False)
+    host.remove_core()
+
+    fs = FakeSysfs(host)
+    assert switch(fs, "on", was, frozenset(), was) == host.present
+    assert switch(fs, "on", None, was) == host.present
+    assert host.present < was

@@ -340,6 +340,13 @@ def test_isolated_cpus_that_go_are_named(host: FakeHost) -> None:
     assert "nohz_full" not in reasons
 
 
+@pytest.mark.parametrize("name", ["fadump/registered", "fadump_registered"])
+def test_a_dump_by_firmware_is_as_good_as_kdump(host: FakeHost, name: str) -> None:
+    host.put("sys/kernel/kexec_crash_loaded", "0")
+    host.put(f"sys/kernel/{name}", "1")
+    assert "leaves no dump" not in said(look(host))[1]
+
+
 def test_warnings_about_the_machine(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     host.put("sys/kernel/kexec_crash_loaded", "0")
     host.put("proc/powerpc/lparcfg", "shared_processor_mode=1\n")
@@ -349,7 +356,7 @@ def test_warnings_about_the_machine(host: FakeHost, monkeypatch: pytest.MonkeyPa
     verdict, reasons = said(look(host), purpose="time")
     assert verdict == WARNINGS
     for words in (
-        "kdump is not loaded",
+        "neither kdump nor fadump is ready",
         "shares its processors",
         "expedited in what is timed",
         "/boot has 1 MiB",

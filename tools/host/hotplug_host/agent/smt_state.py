@@ -12,7 +12,7 @@ from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.programs import find_program
 from hotplug_host.restore import bring_cpus
 from hotplug_host.sysfs import SMT_CONTROL, Sysfs
-from hotplug_host.topology import read_control, read_online
+from hotplug_host.topology import read_control, read_online, read_present
 
 #: smt/control values with which it switches nothing: no such file, and as on POWER before 6.6.
 NO_SWITCH = (None, "notimplemented")
@@ -24,6 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the step."""
     parser.add_argument("--level", required=True, help="on, off, or a number of threads per core")
     parser.add_argument("--exactly", type=parse_cpulist, help="CPU list to be online, and nothing else")
+    parser.add_argument(
+        "--present",
+        type=parse_cpulist,
+        help="CPU list that was present when the other lists were recorded: CPUs that came since (DLPAR) are"
+        " left alone; those that went are never asked for",
+    )
     parser.add_argument("--at-least", type=parse_cpulist, default=frozenset(), help="CPU list to be online")
     add_sysroot(parser)
 
@@ -32,21 +38,30 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Switch; ToolError when a CPU does not have the state asked for."""
     fs = Sysfs(arguments.sysroot)
     before = read_online(fs)
-    after = switch(fs, arguments.level, arguments.exactly, arguments.at_least)
+    after = switch(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
     return {"changed": before != after, "online": format_cpulist(after)}
 
 
-def switch(fs: Sysfs, level: str, exactly: frozenset[int] | None, at_least: frozenset[int]) -> frozenset[int]:
+def switch(
+    fs: Sysfs,
+    level: str,
+    exactly: frozenset[int] | None,
+    at_least: frozenset[int],
+    present: frozenset[int] | None = None,
+) -> frozenset[int]:
     """Bring the host to the state asked for and return the CPUs online after.
 
-    ToolError (OPERATION), naming the CPUs that have the wrong state. The host is held to the list, other
-    than by `restore`, which leaves CPUs that came or went to DLPAR: here a reboot lies between.
+    PRESENT are the CPUs that were there when the lists were recorded. Those that DLPAR added since are left
+    as they are; those that it removed are not asked for. ToolError (OPERATION), naming the CPUs that have
+    the wrong state.
     """
     set_level(fs, level)
-    failure = None if exactly is None else bring_cpus(fs, exactly, read_online(fs))
+    there = read_present(fs)
+    known = there if present is None else there & present
+    failure = None if exactly is None else bring_cpus(fs, exactly & known, read_online(fs) & known)
     after = read_online(fs)
-    missing = at_least - after if exactly is None else exactly - after
-    surplus = frozenset() if exactly is None else after - exactly
+    missing = (at_least if exactly is None else exactly) & there - after
+    surplus = frozenset() if exactly is None else after & known - exactly
     if missing or surplus:
         why = f" ({failure.filename or 'a CPU'}: {failure.strerror})" if failure else ""
         raise ToolError(

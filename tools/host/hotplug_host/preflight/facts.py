@@ -33,6 +33,8 @@ from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
+#: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
+FADUMP = ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")
 OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
 
 
@@ -60,13 +62,17 @@ class Smt:
 
 @dataclass(frozen=True)
 class Kexec:
-    """What trying another kernel needs; `crash_loaded` is that of kdump."""
+    """What trying another kernel needs; `crash_loaded` is that of kdump.
+
+    `fadump` is 1 where the firmware (POWER) keeps memory for a dump instead.
+    """
 
     path: str | None
     loaded: int | None
     load_disabled: int | None
     crash_loaded: int | None
     lockdown: str
+    fadump: int | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,9 @@ def _read_kexec(fs: Sysfs) -> Kexec:
         load_disabled=_read_int(fs, "/proc/sys/kernel/kexec_load_disabled"),
         crash_loaded=_read_int(fs, "/sys/kernel/kexec_crash_loaded"),
         lockdown=modes[1] if modes else "none",
+        fadump=next(
+            (number for number in (_read_int(fs, name) for name in FADUMP) if number is not None), None
+        ),
     )
 
 

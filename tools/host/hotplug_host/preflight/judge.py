@@ -216,8 +216,11 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             "rcu_expedited is set, so grace periods are expedited in what is timed",
             "write 0 to /sys/kernel/rcu_expedited unless that is wanted",
         )
-    if facts.kexec.crash_loaded == 0:
-        yield "kdump is not loaded, so a crash leaves no dump", "start kdump.service (Debian: kdump-tools)"
+    if facts.kexec.crash_loaded == 0 and facts.kexec.fadump != 1:
+        yield (
+            "neither kdump nor fadump is ready, so a crash leaves no dump",
+            "start kdump.service (Debian: kdump-tools)",
+        )
     if facts.boot_free_bytes is not None and facts.boot_free_bytes < BOOT_SPARE_BYTES:
         yield f"/boot has {_size(facts.boot_free_bytes)} free", "remove kernels that nobody boots"
 

@@ -53,6 +53,7 @@ def lines(facts: Facts, judgement: Judgement, plan: Plan) -> list[str]:
         ("lockdown", kexec.lockdown),
         ("kexec", kexec.path),
         ("kdump", _word(kexec.crash_loaded, "not loaded", "loaded")),
+        ("fadump", _word(kexec.fadump, "not registered", "registered")),
         ("ppc64_cpu", f"{program.version or program.path}, by {program.switches_by}" if program else None),
         ("Python", facts.python),
     ]
