@@ -89,7 +89,7 @@ def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeLpa
     assert "| on |  |  | not loaded |" in text
     assert "- no-go: somebody has loaded a kernel for kexec already; make sure nobody needs it" in text
     assert (
-        "- go-with-warnings: neither kdump nor fadump is ready, so a crash leaves no dump; start kdump.service"
+        "- go-with-warnings: neither kdump nor fadump is ready, so a crash leaves no dump; start kdump"
         in text
     )
     assert "| gone | unreachable |" in text
