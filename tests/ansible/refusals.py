@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import FakeLpar, PlayResult
+from tests.fakes.fake_lpar import FakeLpar, PlayResult, files_below
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,9 @@ class Refusals:
             wanted = message.format(host=case.name, work=self.hosts[case.name].work)
             assert wanted in told
         assert self.result.code == 2
-        assert files(self.hosts[case.name]) == self.before[case.name]
-        return self.hosts[case.name]
-
-
-def files(host: FakeLpar) -> dict[Path, bytes]:
-    """The files of a host, and of what is there of its results."""
-    folders = (host.root, host.results)
-    return {path: path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
+        host = self.hosts[case.name]
+        assert files_below(host.root, host.results) == self.before[case.name]
+        return host
 
 
 def refuse(
@@ -73,7 +68,7 @@ def refuse(
         more = case.prepare(host) if case.prepare else None
         controller.hosts[case.name] |= host.variables | case.variables | (more or {})
         hosts[case.name] = host
-    before = {name: files(host) for name, host in hosts.items()}
+    before = {name: files_below(host.root, host.results) for name, host in hosts.items()}
     result = controller.play(playbook, **variables)
     assert not [command for command in controller.commands() if not asks(command)], controller.commands()
     return Refusals(result, hosts, before)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.ansible.test_ab import assert_fails
-from tests.ansible.test_operations import recap
 from tests.fakes.fake_lpar import FakeLpar, PlayResult
 
 # Modules are started, each in a Python of its own.
@@ -89,7 +88,7 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeLpar) -> No
     result = build(builder)
 
     assert result.code == 0, result.output
-    assert recap(result.output, "localhost")["changed"] == 0
+    assert result.changed("localhost") == 0
     assert [call[0] for call in calls(builder)] == ["build-kernel", "package", "build-kernel"]
 
 

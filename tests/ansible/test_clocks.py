@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from clock_check.bundle import build_bundle
 from hotplug_common.bundle import write as write_bundle
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_fails
-from tests.fakes.fake_lpar import BASE_PYTHON, FAKES, MACHINE, FakeLpar, PlayResult
+from tests.fakes.fake_lpar import BASE_PYTHON, FAKES, MACHINE, FakeLpar, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(300)
@@ -66,16 +64,6 @@ def audit(host: FakeLpar, name: str = "fake") -> dict[str, Any]:
     return found
 
 
-def files(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def changed(result: PlayResult) -> int:
-    """How many tasks changed the host, by the recap."""
-    (count,) = re.findall(r"^fake\s+: ok=\d+\s+changed=(\d+)", result.output, re.MULTILINE)
-    return int(count)
-
-
 def again(host: FakeLpar) -> None:
     """Make room for another audit."""
     shutil.rmtree(host.results, ignore_errors=True)
@@ -83,12 +71,12 @@ def again(host: FakeLpar) -> None:
 
 @pytest.mark.slow
 def test_an_audit_leaves_results_and_a_table_and_nothing_on_the_host(server: FakeLpar) -> None:
-    before = files(server.root)
+    before = files_below(server.root)
 
     result = server.play("clocks.yml", clocks_iterations=1, clocks_threads="1,4", clocks_calls=5000)
 
     assert result.code == 0, result.output
-    assert files(server.root) == before
+    assert files_below(server.root) == before
     assert list((server.work / "tmp").iterdir()) == []
     raw = sorted((server.results / "raw/fake").iterdir())
     assert [path.name for path in raw] == ["order.jsonl", "scale.jsonl"]
@@ -180,15 +168,15 @@ def test_apply_and_put_back(server: FakeLpar) -> None:
     assert (current(server), server.staging.exists()) == ("tsc", False)
     assert "fake uses tsc" in result.flat
 
-    before = files(server.root)
+    before = files_below(server.root)
     result = server.play("clocks.yml", clocks_restore=True, clocks_results_dir="")
     assert result.code == 0, result.output
-    assert files(server.root) == before
+    assert files_below(server.root) == before
 
 
 @pytest.mark.slow
 def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: FakeLpar) -> None:
-    before = files(server.root)
+    before = files_below(server.root)
 
     result = server.play("clocks.yml", "--check", clocks_apply="hpet")
     assert result.code == 0, result.output
@@ -197,26 +185,26 @@ def test_check_mode_says_what_would_be_switched_and_changes_nothing(server: Fake
     assert "check mode: nothing was changed" in result.flat
     nothing = server.play("clocks.yml", "--check", clocks_apply="tsc")
     assert "fake: tsc is in use already" in nothing.flat
-    assert changed(result) == changed(nothing) + 1
+    assert result.changed() == nothing.changed() + 1
     result = server.play("clocks.yml", "--check", clocks_apply="recommended")
     assert result.code == 0, result.output
     assert "would audit, and apply what the audit recommends" in result.flat
     assert_fails(server.play("clocks.yml", "--check", clocks_apply="hpte"), "no clocksource hpte now")
 
-    assert files(server.root) == before
+    assert files_below(server.root) == before
     assert not server.results.exists()
 
 
 @pytest.mark.slow
 def test_check_mode_says_what_would_be_put_back(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
-    before = files(server.root)
+    before = files_below(server.root)
 
     result = server.play("clocks.yml", "--check", clocks_restore=True)
 
     assert result.code == 0, result.output
     assert "fake: hpet would be switched to tsc" in result.flat
-    assert files(server.root) == before
+    assert files_below(server.root) == before
 
 
 def applied(host: FakeLpar, name: str, *, before: str, boot_id: str | None = None) -> None:
@@ -228,7 +216,7 @@ def applied(host: FakeLpar, name: str, *, before: str, boot_id: str | None = Non
 
 @pytest.mark.slow
 def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server: FakeLpar) -> None:
-    before = files(server.root)
+    before = files_below(server.root)
 
     result = server.play("clocks.yml", clocks_apply="hpte", clocks_measure=False)
 
@@ -238,7 +226,7 @@ def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server:
         " tsc, hpet, acpi_pm",
         "The clocksource is tsc, as it was",
     )
-    assert files(server.root) == before
+    assert files_below(server.root) == before
     assert audit(server)["applied"] is None
     assert (server.results / "clocks.md").exists()
 
@@ -246,14 +234,14 @@ def test_a_refused_switch_leaves_the_host_as_found_and_the_audit_is_kept(server:
 @pytest.mark.slow
 def test_an_earlier_switch_stays_when_the_next_one_is_refused(server: FakeLpar) -> None:
     applied(server, "hpet", before="tsc")
-    before = files(server.root)
+    before = files_below(server.root)
 
     assert_fails(
         server.play("clocks.yml", clocks_apply="hpte", clocks_measure=False),
         "The clocksource is hpet, as it was",
     )
 
-    assert files(server.root) == before
+    assert files_below(server.root) == before
 
 
 @pytest.mark.slow

@@ -11,8 +11,7 @@ import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
-from tests.ansible.test_operations import files_of, recap
-from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeLpar, PlayResult
+from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
@@ -92,14 +91,14 @@ def test_a_kernel_is_left_running_until_it_is_rolled_back(host: FakeLpar) -> Non
     host.put("sys/devices/system/cpu/smt/control", "off")
     host.put("sys/devices/system/cpu/online", "0,8")
     artifact = host.packed("patched")
-    before = files_of(host)
+    before = files_below(host.root)
 
     result = deploy(host, artifact, "--check", "--diff")
 
     assert result.code == 0, result.output
     assert f"would start {RELEASE} with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
-    assert recap(result.output)["changed"] == 1
-    assert files_of(host) == before
+    assert result.changed() == 1
+    assert files_below(host.root) == before
 
     result = deploy(host, artifact, deploy_append="nosmt=no")
 
@@ -114,13 +113,13 @@ def test_a_kernel_is_left_running_until_it_is_rolled_back(host: FakeLpar) -> Non
     assert (record["release"], record["boot"], record["package"]) == (RELEASE, "kexec", {})
     assert record["default"]["release"] == DEFAULT_RELEASE
 
-    deployed = files_of(host)
+    deployed = files_below(host.root)
     result = deploy(host, artifact, deploy_append="nosmt=no")
 
     assert result.code == 0, result.output
     assert f"fake: runs {RELEASE} as it is" in result.flat
-    assert recap(result.output)["changed"] == 0
-    assert set(files_of(host)) == set(deployed)
+    assert result.changed() == 0
+    assert set(files_below(host.root)) == set(deployed)
 
     assert_fails(
         host.play("ab.yml", ab_variants=[{"name": n, "artifact": str(host.artifact(n))} for n in "ab"]),
@@ -182,12 +181,11 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeLpar, family
     host.put(f"boot/{prefix}/custom.cfg", "# of the operator")
     artifact = host.packed("patched", kind)
     if family == "debian":
-        before = files_of(host)
+        before = files_below(host.root)
         result = deploy(host, artifact, "--check", "--diff", boot="once")
         assert result.code == 0, result.output
-        assert {path for path, text in files_of(host).items() if before.get(path) != text} <= {
-            str(host.root / "commands.log"),
-            *(str(host.root / name) for name in ("grubenv.json", "entries.json")),
+        assert {path for path, text in files_below(host.root).items() if before.get(path) != text} <= {
+            *(host.root / name for name in ("commands.log", "grubenv.json", "entries.json")),
         }
 
     result = deploy(host, artifact, boot="once")
@@ -202,7 +200,7 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeLpar, family
     if family == "debian":
         result = deploy(host, artifact, boot="once")
         assert result.code == 0, result.output
-        assert recap(result.output)["changed"] == 0
+        assert result.changed() == 0
 
     result = host.play("rollback.yml")
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from tests.ansible.test_ab import assert_back, assert_fails
-from tests.ansible.test_operations import files_of, recap
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar, PlayResult
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
@@ -57,7 +56,7 @@ def fleet(host: FakeLpar, tmp_path: Path) -> Fleet:
 
 @pytest.mark.slow
 def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Fleet) -> None:
-    before = [files_of(host) for host in (fleet.power, fleet.x86)]
+    before = [files_below(host.root) for host in (fleet.power, fleet.x86)]
     given = {"deploy_artifacts": fleet.kernels, "ab_variant_name": "deployed"}
 
     result = fleet.play("deploy.yml time.yml", "--check", **given)
@@ -65,7 +64,7 @@ def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Flee
     assert result.code == 0, result.output
     assert f"lpar1: would start 6.12-power with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
     assert f"bench1: would start 6.12-x86 with boot=kexec, from {DEFAULT_RELEASE}" in result.flat
-    assert [files_of(host) for host in (fleet.power, fleet.x86)] == before
+    assert [files_below(host.root) for host in (fleet.power, fleet.x86)] == before
 
     result = fleet.play("deploy.yml time.yml", **given, deploy_serial="100%")
 
@@ -81,7 +80,7 @@ def test_each_host_gets_the_kernel_for_what_it_is_and_is_timed_on_it(fleet: Flee
     result = fleet.play("deploy.yml", deploy_artifacts=fleet.kernels)
 
     assert result.code == 0, result.output
-    assert [recap(result.output, name)["changed"] for name in ("lpar1", "bench1")] == [0, 0]
+    assert [result.changed(name) for name in ("lpar1", "bench1")] == [0, 0]
 
     result = fleet.play("rollback.yml")
 

@@ -9,25 +9,13 @@ import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, NOWHERE, FakeLpar, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
 
+
 #: A port that nobody listens on.
-NOWHERE = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
-
-
-def files_of(host: FakeLpar) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in host.root.rglob("*") if path.is_file()}
-
-
-def recap(output: str, host: str = "fake") -> dict[str, int]:
-    """What Ansible counted of a host."""
-    line = next(line for line in output.splitlines() if line.startswith(host) and "changed=" in line)
-    return {name: int(number) for name, _, number in (word.partition("=") for word in line.split()[2:])}
-
-
 def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int, str, list[dict[str, Any]]]:
     result = host.play(
         "preflight.yml", *arguments, preflight_purpose=purpose, preflight_output_dir=str(host.results)
@@ -38,7 +26,7 @@ def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int
 
 
 def test_a_fit_host_is_go_and_left_as_it_was(host: FakeLpar) -> None:
-    before = files_of(host)
+    before = files_below(host.root)
 
     code, flat, rows = preflight(host)
 
@@ -50,7 +38,7 @@ def test_a_fit_host_is_go_and_left_as_it_was(host: FakeLpar) -> None:
         in (host.results / "preflight.md").read_text()
     )
     assert f"| fake | go | {DEFAULT_RELEASE} |" in flat
-    assert files_of(host) == before
+    assert files_below(host.root) == before
 
 
 @pytest.mark.slow
@@ -153,14 +141,14 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeLpar) -> No
 
 @pytest.mark.slow
 def test_check_mode_times_nothing_and_says_what_it_would(host: FakeLpar) -> None:
-    before = files_of(host)
+    before = files_below(host.root)
 
     result = time(host, "--check")
 
     assert result.code == 0, result.output
     would = f"would time 2 iterations of smt=off smt=on on {DEFAULT_RELEASE}, as variant running"
     assert would in result.flat
-    assert files_of(host) == before
+    assert files_below(host.root) == before
     assert not host.results.exists()
 
 
@@ -194,19 +182,19 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
 
 @pytest.mark.slow
 def test_a_switch_in_check_mode_is_a_dry_run(switching: FakeLpar) -> None:
-    before = files_of(switching)
+    before = files_below(switching.root)
 
     result = switching.play("apply-now.yml", "--check", smt_switch_level="2")
 
     assert result.code == 0, result.output
     assert "would switch to smt=2 with ppc64_cpu: online are CPUs 0-7, afterwards 0-1,4-5" in result.flat
-    assert recap(result.output)["changed"] == 1
-    assert files_of(switching) == before
+    assert result.changed() == 1
+    assert files_below(switching.root) == before
 
     result = switching.play("apply-now.yml", "--check", smt_switch_level="on")
 
     assert result.code == 0, result.output
-    assert recap(result.output)["changed"] == 0
+    assert result.changed() == 0
 
 
 @pytest.mark.slow

@@ -12,8 +12,7 @@ import pytest
 from junitparser import JUnitXml
 
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
-from tests.ansible.test_operations import NOWHERE, files_of
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar
+from tests.fakes.fake_lpar import DEFAULT_RELEASE, NOWHERE, FakeLpar, files_below
 
 # Three boots each, and the tools that judge take seconds to start.
 pytestmark = pytest.mark.timeout(600)
@@ -221,7 +220,7 @@ def test_a_host_that_was_left_changed_after_the_last_timing_is_a_failure(lpar: F
 
 @pytest.mark.slow
 def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeLpar) -> None:
-    before = files_of(lpar)
+    before = files_below(lpar.root)
 
     result = lpar.play("regress.yml", "--check")
 
@@ -229,7 +228,7 @@ def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeLpar)
     assert "would measure stock, expedited, patched, 2 iterations of smt=off smt=on each" in result.flat
     assert "fake: could be measured" in result.flat
     assert f"a run would add to {lpar.results}/history" in result.flat
-    assert files_of(lpar) == before
+    assert files_below(lpar.root) == before
     assert not lpar.results.exists()
 
     lpar.hosts["gone"] = NOWHERE

@@ -9,8 +9,7 @@ import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import assert_fails
-from tests.ansible.test_operations import files_of, recap
-from tests.fakes.fake_lpar import BIN, REPO, FakeLpar
+from tests.fakes.fake_lpar import BIN, REPO, FakeLpar, files_below
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -87,15 +86,15 @@ def test_a_schedule_is_installed(node: FakeLpar) -> None:
 @pytest.mark.slow
 def test_a_schedule_is_installed_once_and_removed_once(node: FakeLpar) -> None:
     assert node.play("schedule.yml").code == 0
-    before = files_of(node)
-    del before[str(node.root / "commands.log")]
+    before = files_below(node.root)
+    del before[node.root / "commands.log"]
 
     result = node.play("schedule.yml")
 
     assert result.code == 0, result.output
-    assert recap(result.output)["changed"] == 0
+    assert result.changed() == 0
     assert len(acts(node)) == 3
-    assert {path: text for path, text in files_of(node).items() if path in before} == before
+    assert {path: text for path, text in files_below(node.root).items() if path in before} == before
 
     result = node.play("schedule.yml", schedule_state="absent")
 
@@ -111,7 +110,7 @@ def test_a_schedule_is_installed_once_and_removed_once(node: FakeLpar) -> None:
     result = node.play("schedule.yml", schedule_state="absent")
 
     assert result.code == 0, result.output
-    assert recap(result.output)["changed"] == 0
+    assert result.changed() == 0
 
 
 @pytest.mark.slow
@@ -140,7 +139,7 @@ def test_check_mode_changes_nothing_and_is_honest(node: FakeLpar) -> None:
     result = node.play("schedule.yml", "--check")
 
     assert result.code == 0, result.output
-    assert recap(result.output)["changed"] == 2, "the directory and the units"
+    assert result.changed() == 2, "the directory and the units"
     assert "hotplug-regress.timer would start a run as" in result.flat
     assert acts(node) == []
     assert not (node.work / "regress").exists()
@@ -150,12 +149,12 @@ def test_check_mode_changes_nothing_and_is_honest(node: FakeLpar) -> None:
 
     result = node.play("schedule.yml", "--check", schedule_on_calendar="Mon 03:00")
 
-    assert recap(result.output)["changed"] == 1
+    assert result.changed() == 1
     assert unit(node, TIMER)["Timer"]["OnCalendar"] == "*-*-* 02:00:00"
 
     result = node.play("schedule.yml", "--check", schedule_state="absent")
 
-    assert recap(result.output)["changed"] == 2, "the timer and the units"
+    assert result.changed() == 2, "the timer and the units"
     assert (node.root / TIMER).exists()
 
 

@@ -58,8 +58,16 @@ DEFAULT_RELEASE = "6.12-default"
 DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
 
 
+#: A host's variables with which it is not reached.
+NOWHERE = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+
 #: A task that failed, with what it told as YAML.
 FAILED = re.compile(r"^(?:fatal|failed): \[([^\]\s]+)[^\]\n]*\].*=> *\n((?: .*\n)+)", re.MULTILINE)
+
+
+def files_below(*folders: Path) -> dict[Path, bytes]:
+    """Return the files of folders, with what is in them."""
+    return {path: path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file()}
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,12 @@ class PlayResult:
             message = str(yaml.safe_load(textwrap.dedent(block)).get("msg", ""))
             told[host] = " ".join([told.get(host, ""), *message.split()])
         return told
+
+    def changed(self, host: str = "fake") -> int:
+        """The number of tasks that changed a host, as Ansible counted them."""
+        found = re.search(rf"^{re.escape(host)} +:.* changed=(\d+) ", self.output, re.MULTILINE)
+        assert found, self.output
+        return int(found[1])
 
 
 class FakeLpar(FakeHost):

@@ -70,18 +70,19 @@ def _put_back(fs: Sysfs, saved: SavedState) -> None:
             failure = error
     known = _known(fs, saved)
     # What smt/control cannot express: CPUs and cores that were taken offline one by one.
-    failure = failure or bring_cpus(fs, saved.online & known, read_online(fs) & known)
+    failure = failure or bring_cpus(fs, saved.online, known)
     if failure is not None:
         raise failure
 
 
-def bring_cpus(fs: Sysfs, wanted: frozenset[int], online: frozenset[int]) -> OSError | None:
-    """Bring single CPUs online or offline so that WANTED are online where ONLINE are.
+def bring_cpus(fs: Sysfs, wanted: frozenset[int], known: frozenset[int]) -> OSError | None:
+    """Bring single CPUs online or offline so that, of those KNOWN, exactly those WANTED are online.
 
     Returns the first refusal. A CPU that refuses does not keep the others from being brought there.
     """
     failure: OSError | None = None
-    for value, cpus in (("1", wanted - online), ("0", online - wanted)):
+    online = read_online(fs)
+    for value, cpus in (("1", known & wanted - online), ("0", known & online - wanted)):
         for cpu in sorted(cpus):
             try:
                 fs.write(cpu_file(cpu), value)

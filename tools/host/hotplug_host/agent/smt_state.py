@@ -58,7 +58,7 @@ def switch(
     set_level(fs, level)
     there = read_present(fs)
     known = there if present is None else there & present
-    failure = None if exactly is None else bring_cpus(fs, exactly & known, read_online(fs) & known)
+    failure = None if exactly is None else bring_cpus(fs, exactly, known)
     after = read_online(fs)
     missing = (at_least if exactly is None else exactly) & there - after
     surplus = frozenset() if exactly is None else after & known - exactly
