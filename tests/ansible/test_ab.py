@@ -485,6 +485,12 @@ def test_a_run_that_acts_on_no_host_is_an_error(
     assert not host.commands()
 
 
+def test_an_ansible_that_is_too_old_is_named(host: FakeLpar) -> None:
+    result = host.play("preflight.yml", have_hosts_least="99.1")
+
+    assert_fails(result, "this is ansible-core 2.", "and 99.1 or later is needed; run make setup")
+
+
 @pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
 def test_every_playbook_looks_for_hosts(playbook: str) -> None:
     """By have_hosts.yml, of which the test before shows what comes of it."""

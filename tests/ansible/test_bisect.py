@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.ansible.test_ab import OWNER, assert_fails
 from tests.ansible.test_build import calls, lpar_lab
 from tests.fakes.fake_lpar import ANSIBLE, BIN, FakeLpar
 
@@ -230,6 +231,8 @@ def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> Non
     result = host.play(
         "bisect.yml",
         "--check",
+        "--limit",
+        "fake",
         bisect_dir=str(host.work),
         bisect_old=0,
         bisect_new=4,
@@ -241,6 +244,20 @@ def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> Non
     assert "would build" in result.flat
     assert f"patches with {tool} build-kernel" in result.flat
     assert calls(host) == []
+
+
+@pytest.mark.slow
+def test_a_step_on_one_host_builds_its_kernels(host: FakeLpar) -> None:
+    """The host refuses them, so that nothing is measured here."""
+    tool = lpar_lab(host, "6.12-patched", "tar")
+    del host.variables["ab_variants"]
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    step = {"bisect_dir": str(host.work), "bisect_old": 0, "bisect_new": 4, "bisect_step": 2}
+
+    result = host.play("bisect.yml", "--limit", "fake", **step, bisect_tool=str(tool))
+
+    assert_fails(result, "root@desk has been using this host since")
+    assert [call[call.index("--patches") + 1] for call in calls(host)] == ["0", "4", "2"]
 
 
 @pytest.mark.slow

@@ -332,6 +332,14 @@ def on_debian(host: FakeLpar) -> dict[str, Any]:
     return {"deploy_artifact": str(host.packed("patched", kind))}
 
 
+def on_secure_boot(host: FakeLpar) -> dict[str, Any]:
+    """A static secure boot that is enforced, as firmware of POWER tells it."""
+    told = host.root / "proc/device-tree/ibm,secure-boot"
+    told.parent.mkdir(parents=True)
+    told.write_bytes(b"\0\0\0\2")
+    return on_debian(host)
+
+
 def too_large(host: FakeLpar) -> dict[str, Any]:
     given = on_debian(host)
     artifact = Path(given["deploy_artifact"])
@@ -396,6 +404,12 @@ REFUSED = [
     Case("held", ["root@desk has been using this host since"], prepare=held),
     Case("tampered", ["variant 'patched'", "the image", "has SHA-256"], prepare=tampered),
     Case("default", [f"add -e deploy_default_confirmed={RELEASE}"], {"boot": "default"}, on_debian),
+    Case(
+        "secure",
+        ["secure boot is on, and {work}/packed/patched/vmlinux has no signature; sign the image"],
+        {"boot": "once"},
+        on_secure_boot,
+    ),
     Case(
         "large", ["free and the kernel's package needs", "there; remove kernels"], {"boot": "once"}, too_large
     ),

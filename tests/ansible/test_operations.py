@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import Any
 
 import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, NOWHERE, FakeLpar, files_below
+from tests.fakes.fake_lpar import ANSIBLE, BIN, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
 
 
-#: A port that nobody listens on.
 def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int, str, list[dict[str, Any]]]:
     result = host.play(
         "preflight.yml", *arguments, preflight_purpose=purpose, preflight_output_dir=str(host.results)
@@ -178,6 +178,24 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online as it is" in result.flat
     assert switching.get("ppc64_cpu.log").splitlines() == switches
+
+
+@pytest.mark.slow
+def test_the_first_command_of_an_operator_needs_no_settings(host: FakeLpar) -> None:
+    """From the checkout's top, without a configuration and a directory for the table."""
+    environment = host.environment() | {"PWD": str(host.work)}
+    del environment["ANSIBLE_CONFIG"]
+    words = [*host.options(), "ansible/playbooks/preflight.yml"]
+    done = subprocess.run(
+        [*ROOT_HERE, str(BIN / "ansible-playbook"), *words],
+        env=environment,
+        cwd=ANSIBLE.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (host.work / "preflight/preflight.md").exists()
 
 
 @pytest.mark.slow

@@ -43,8 +43,10 @@ def boot(release: str, cmdline: str) -> None:
 
 
 def start(image: str, cmdline: str) -> None:
-    """Boot an image: what it holds is its release. Which timer of ours waits for a boot is noted."""
+    """Boot an image: what it holds is its release. Timers of ours that wait for a boot are noted and run."""
     waiting = sorted(path.name for path in UNITS.glob("*.wants/*"))
+    for name in waiting:
+        (ROOT / f"{name}.active").touch()
     with (ROOT / "waiting.log").open("a") as log:
         log.write(json.dumps(waiting) + "\n")
     if image == "PANIC":
@@ -135,6 +137,11 @@ def unit_file(verb: str, name: str) -> int:
         return 0 if enabled.exists() else 1
     elif not there:
         return 5
+    elif verb == "stop" and active.exists():
+        import time  # noqa: PLC0415 - see above
+
+        (ROOT / f"{name}.ran").write_text(f"{time.time() - active.stat().st_mtime}\n")
+        active.unlink()
     elif verb in ("enable", "start"):
         (enabled if verb == "enable" else active).touch()
     elif verb in ("disable", "stop"):

@@ -224,6 +224,24 @@ def test_what_brings_a_kernel_back_that_hangs(host: FakeHost) -> None:
         assert ("kexec -s is used" in reasons) == (purpose == "deploy")
 
 
+@pytest.mark.parametrize("purpose", ["ab", "deploy", "install"])
+@pytest.mark.parametrize("unsigned", [(), ("vmlinux",)], ids=["signed", "unsigned"])
+def test_secure_boot_takes_signed_kernels(host: FakeHost, purpose: str, unsigned: tuple[str, ...]) -> None:
+    """By the boot loader, and by kexec of the kernel that it has locked down."""
+    told = host.root / "proc/device-tree/ibm,secure-boot"
+    told.parent.mkdir(parents=True)
+    told.write_bytes(b"\0\0\0\2")
+    host.put("sys/kernel/security/lockdown", "none [integrity]")
+
+    verdict, reasons = said(look(host), purpose=purpose, unsigned=unsigned, kexec_file_load=True)
+
+    assert (verdict == NO_GO) == bool(unsigned)
+    assert ("vmlinux has no signature; sign the image with a key that the host trusts" in reasons) == bool(
+        unsigned
+    )
+    assert ("the boot loader takes only a signed image" in reasons) == (purpose == "install")
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

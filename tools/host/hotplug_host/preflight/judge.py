@@ -28,6 +28,7 @@ BOOT_MARGIN_BYTES = 1 << 20
 MIB = 1 << 20
 #: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
 NO_THREADS = "notsupported"
+SIGN = "sign the image with a key that the host trusts"
 #: How many groups of tasks a reason names.
 MOST_NAMED = 4
 
@@ -42,6 +43,8 @@ class Plan:
     boot_bytes: int = 0
     """What the files of the kernel's package take in /boot (install)."""
     kexec_file_load: bool = False
+    unsigned: tuple[str, ...] = ()
+    """The kernels to boot that carry no signature."""
     initrd: str = ""
     rollback: str = "run playbooks/rollback.yml on this host"
 
@@ -93,9 +96,11 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if facts.lock is not None:
+        # Of one that only switches SMT, the switch goes on without it.
+        gone = "go on with it by -e smt_switch_resume=true, or " if facts.lock.get("switch") else ""
         yield (
             describe_holder(facts.lock),
-            f"wait for that run, or if it is gone, {plan.rollback} -e ab_break_lock=true",
+            f"wait for that run, or if it is gone, {gone}{plan.rollback} -e ab_break_lock=true",
         )
     elif facts.variant is None:
         return
@@ -127,12 +132,15 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     if kexec.loaded == 1:
         yield "somebody has loaded a kernel for kexec already", "make sure nobody needs it, and run kexec -u"
-    if kexec.lockdown != "none" and plan.purpose == AB and not plan.kexec_file_load:
+    locked = kexec.lockdown != "none"
+    if locked and plan.purpose == AB and not plan.kexec_file_load:
         yield (
             f"the kernel is locked down ({kexec.lockdown}) and only takes a signed image through"
             " kexec_file_load",
             "sign the images and set ab_kexec_file_load=true",
         )
+    elif locked and plan.unsigned:
+        yield f"the kernel is locked down ({kexec.lockdown}), and {_unsigned(plan)}", SIGN
     if plan.initrd and not facts.files.get(plan.initrd):
         yield f"the initial RAM disk {plan.initrd} is not on the host", "set ab_initrd to one that is"
 
@@ -158,6 +166,9 @@ def _timing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    # The boot loader would stop at it, where neither panic= nor the timer of the way back exists.
+    if facts.platform.secure_boot and plan.unsigned:
+        yield f"secure boot is on, and {_unsigned(plan)}", SIGN
     free, needed = facts.boot_free_bytes, plan.boot_bytes + BOOT_MARGIN_BYTES
     # A package that is deployed already takes no more.
     installed = (facts.deployment or {}).get("boot", "kexec") != "kexec"
@@ -294,12 +305,19 @@ def _fallback(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             " panic does it come back by itself",
             "load the driver of one (POWER: pseries-wdt), or have the console at hand",
         )
+    if facts.platform.secure_boot and plan.purpose == INSTALL:
+        yield "secure boot is on, so the boot loader takes only a signed image", SIGN
     if facts.kexec.lockdown != "none" and plan.purpose == DEPLOY:
         yield (
             f"the kernel is locked down ({facts.kexec.lockdown}): kexec -s is used, which only takes a signed"
             " image",
-            "sign the image with a key that the host trusts",
+            SIGN,
         )
+
+
+def _unsigned(plan: Plan) -> str:
+    """Return which kernels have no signature, in words."""
+    return f"{' and '.join(plan.unsigned)} {'has' if len(plan.unsigned) == 1 else 'have'} no signature"
 
 
 def _tasks(groups: Iterable[Tasks]) -> str:

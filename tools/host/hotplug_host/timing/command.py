@@ -251,6 +251,13 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         help="kernels are signed and loaded by kexec_file_load, as a locked-down kernel demands",
     )
     parser.add_argument(
+        "--unsigned",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a kernel that carries no signature is to be booted; may be given again",
+    )
+    parser.add_argument(
         "--initrd", default="", metavar="FILE", help="initial RAM disk that the kernels are booted with"
     )
     parser.add_argument(
@@ -277,6 +284,7 @@ def look(arguments: argparse.Namespace) -> None:
         need_bytes=arguments.need_bytes,
         boot_bytes=arguments.boot_bytes,
         kexec_file_load=arguments.kexec_file_load,
+        unsigned=tuple(arguments.unsigned),
         initrd=arguments.initrd,
         rollback=arguments.rollback,
     )
