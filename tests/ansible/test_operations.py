@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+from time import sleep
 from typing import Any
 
 import pytest
@@ -14,6 +17,11 @@ from tests.fakes.fake_lpar import ANSIBLE, BIN, DEFAULT_RELEASE, NOWHERE, ROOT_H
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
+
+
+def left(host: FakeLpar) -> list[str]:
+    """What there is in the staging directory."""
+    return sorted(path.name for path in host.staging.glob("*"))
 
 
 def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int, str, list[dict[str, Any]]]:
@@ -170,7 +178,7 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
     assert ", expedited" in result.flat
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert not switching.staging.exists()
+    assert left(switching) == ["applied.json"]
     switches = switching.get("ppc64_cpu.log").splitlines()
 
     result = switching.play("apply-now.yml", smt_switch_level="off")
@@ -178,6 +186,58 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online as it is" in result.flat
     assert switching.get("ppc64_cpu.log").splitlines() == switches
+
+
+@pytest.mark.parametrize("boot", ["this", "earlier"])
+def test_a_rollback_undoes_a_switch_of_this_boot(host: FakeLpar, boot: str) -> None:
+    boot_id = host.get("proc/sys/kernel/random/boot_id") if boot == "this" else boot
+    record = {"boot_id": boot_id, "release": DEFAULT_RELEASE, "smt_level": "4", "online": "0-15"}
+    host.put("var/lib/hotplug-acceleration/applied.json", json.dumps(record))
+
+    result = host.play("rollback.yml", "--check")
+
+    assert result.code == 0, result.output
+    assert ("to CPUs 0-15" in result.flat) == (boot == "this")
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert host.get("sys/devices/system/cpu/smt/control") == ("4" if boot == "this" else "on")
+    assert not host.staging.exists()
+
+
+@pytest.mark.slow
+def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
+    """And another one goes on with it; the host switches once."""
+    switching.install_ppc64_cpu(path="control", pause=8)
+    switching.put("slow-timing", "")
+    words = [*switching.options(smt_switch_level="off"), str(ANSIBLE / "playbooks/apply-now.yml")]
+    controller = subprocess.Popen(
+        [*ROOT_HERE, str(BIN / "ansible-playbook"), *words],
+        env=switching.environment(),
+        cwd=switching.work,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        while not (switching.root / "ppc64_cpu.log").exists():
+            assert controller.poll() is None
+            sleep(0.1)
+    finally:
+        os.killpg(controller.pid, signal.SIGKILL)
+        controller.wait()
+
+    refused = switching.play("apply-now.yml", smt_switch_level="off")
+    other = switching.play("apply-now.yml", smt_switch_level="2", smt_switch_resume=True)
+    assert len(switching.online) > 2, "it goes on"
+    result = switching.play("apply-now.yml", smt_switch_level="off", smt_switch_resume=True)
+
+    assert_fails(refused, "if it is gone, go on with it by -e smt_switch_resume=true, or run")
+    assert_fails(other, "has begun to switch this host to smt=off, not 2")
+    assert result.code == 0, result.output
+    assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
+    assert switching.get("ppc64_cpu.log").splitlines() == ["--smt=off"]
+    assert left(switching) == ["applied.json"]
 
 
 @pytest.mark.slow
@@ -226,7 +286,7 @@ def test_a_switch_that_fails_names_the_cpu_and_gives_the_host_back(switching: Fa
     assert "CPUs 6-7 online but should be offline" in result.flat
     assert "other" not in result.output, "the next host is not touched"
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert not switching.staging.exists()
+    assert left(switching) == ["applied.json"]
 
 
 def held(host: FakeLpar) -> None:

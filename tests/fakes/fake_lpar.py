@@ -396,6 +396,7 @@ def build(work: Path) -> FakeLpar:
         "ab_sysroot": str(fake.root),
         "ab_staging_dir": str(fake.staging),
         "ab_poll": 1,
+        "smt_switch_poll": 1,
         "ab_kexec_delay": 0,
         "ab_reboot_delay": 0,
         "ab_boot_timeout": 5,

@@ -174,14 +174,14 @@ def systemd_run(argv: list[str]) -> int:
     import subprocess  # noqa: PLC0415 - see above
 
     command = list(argv)
-    stderr = Path(os.devnull)
+    files = {"StandardOutput": Path(os.devnull), "StandardError": Path(os.devnull)}
     while command[0].startswith("--"):
-        option = command.pop(0)
-        if option.startswith("--property=StandardError=file:"):
-            stderr = Path(option.rpartition(":")[2])
-    with stderr.open("a") as log:
+        name, _, path = command.pop(0).removeprefix("--property=").partition("=file:")
+        if name in files:
+            files[name] = Path(path or os.devnull)
+    with files["StandardOutput"].open("a") as answer, files["StandardError"].open("a") as log:
         unit = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=answer, stderr=log, start_new_session=True
         )
     UNIT.write_text(str(unit.pid))
     if not (ROOT / "slow-timing").exists():

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.sysfs import Sysfs
+
 LOCK = "lock.json"
+#: The state before the first switch of this boot that a run did and left.
+APPLIED = "applied.json"
+APPLIED_KEYS = ("boot_id", "smt_level", "online")
 #: What the record in a lock always has.
 LOCK_KEYS = ("owner", "started", "token")
 
@@ -21,6 +26,13 @@ def read_record(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
     except (OSError, ValueError):
         record = None
     return record if isinstance(record, dict) else dict.fromkeys(keys, "unknown")
+
+
+def read_applied(fs: Sysfs, staging: Path) -> dict[str, Any] | None:
+    """Return the record of a switch that a run left; None where it is of an earlier boot."""
+    record = read_record(staging / APPLIED, APPLIED_KEYS)
+    ours = record is not None and record.get("boot_id") == fs.read_optional("/proc/sys/kernel/random/boot_id")
+    return record if ours else None
 
 
 def describe_holder(lock: Mapping[str, Any]) -> str:

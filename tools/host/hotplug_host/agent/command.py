@@ -25,6 +25,7 @@ STEPS = (
     "rcu-expedited",
     "run-lock",
     "smt-state",
+    "smt-unit",
 )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from hotplug_host.clocksource import AVAILABLE, CURRENT
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
-from hotplug_host.holder import LOCK, LOCK_KEYS, read_record
+from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
 from hotplug_host.hostinfo import read_machine, read_rcu
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.workloads import Workloads, read_workloads
@@ -111,6 +111,8 @@ class Facts:
     deployment: dict[str, Any] | None = None
     watchdog: str | None = None
     os_release: dict[str, str] = field(default_factory=dict)
+    applied: dict[str, Any] | None = None
+    """The state before a switch that a run did and left."""
 
     @property
     def deployed(self) -> bool:
@@ -151,6 +153,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         deployment=read_record(staging / "deployed.json", ("release", "variant", "boot")),
         watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
         os_release=_read_os_release(fs),
+        applied=read_applied(fs, staging),
     )
 
 
