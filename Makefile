@@ -22,7 +22,7 @@ test-quick: setup-python  ## in seconds: the quick ones of the unit tests and pl
 lint: setup-python  ## the linters, and a type checker
 	$(PARALLEL) tests/lint/test_linters.py
 test-unit: setup-python  ## unit tests, also the slow ones
-	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab)"
+	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-pages: setup-tests  ## pages in a browser
 	$(PYTEST) -m browser
 test-playbooks: setup-python  ## playbooks on fake hosts

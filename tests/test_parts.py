@@ -83,6 +83,7 @@ def test_every_part_is_a_target_and_no_test_is_in_none_of_them() -> None:
     assert recipes["test-pages"][0].endswith("-m browser")
     assert recipes["test-kernel"][0].endswith("-m kernel")
     assert recipes["test-lab"][0].endswith('-m "lab and not hosts"')
+    assert re.search(r"^test-hosts:.*\n\t.* -m hosts$", makefile, re.MULTILINE), "not of make test"
 
 
-UNIT = '"not (linter or browser or kernel or lab)"'
+UNIT = '"not (linter or browser or kernel or lab or hosts)"'
