@@ -23,6 +23,7 @@ TREE = {
     "lpar_lab.cli": ["hotplug_common.tables"],
     "kernel_qualify.cli": ["hotplug_common.tables"],
     "clock_harness.cli": ["hotplug_host.text"],
+    "smt_fleet.cli": ["hotplug_common.tables"],
 }
 
 
@@ -70,6 +71,7 @@ def test_the_tree_that_the_breaking_imports_go_into_is_sound(tmp_path: Path) -> 
         ("lpar_lab.fresh", "clock_harness.cli"),
         ("kernel_qualify.fresh", "lpar_lab.cli"),
         ("clock_harness.fresh", "clock_check.hosts"),
+        ("smt_fleet.fresh", "lpar_lab.cli"),
         ("hotplug_timer.compare.fresh", "hotplug_timer.predict.fit"),
         ("hotplug_timer.rcu_variants.fresh", "hotplug_timer.predict.fit"),
     ],

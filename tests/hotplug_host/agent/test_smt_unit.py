@@ -105,7 +105,10 @@ def test_a_switch_that_goes_on_keeps_the_host(
 @pytest.mark.parametrize(
     ("files", "answer"),
     [
-        ({"answer.json": json.dumps(ANSWER), "log": "[1/1] smt=off: 3.0 s\n"}, (0, ANSWER)),
+        (
+            {"answer.json": json.dumps(ANSWER), "log": "[1/1] smt=off: 3.0 s\n"},
+            (0, ANSWER | {"online": "0,4"}),
+        ),
         (
             {"answer.json": "", "log": "hotplug-timer: error: CPU 6 is stuck; look\n"},
             (5, {"error": "CPU 6 is stuck; look"}),

@@ -11,6 +11,7 @@ import clock_harness.cli
 import hotplug_timer.cli
 import kernel_qualify.cli
 import lpar_lab.cli
+import smt_fleet.cli
 from docpages.paths import REFERENCE
 from hotplug_timer.manual import markdown
 from hotplug_timer.manual.commands import describe
@@ -21,6 +22,7 @@ PARSERS: Mapping[str, Callable[[], argparse.ArgumentParser]] = {
     "lpar-lab": lpar_lab.cli.parser,
     "kernel-qualify": kernel_qualify.cli.build_parser,
     "clock-harness": clock_harness.cli.parser,
+    "smt-fleet": smt_fleet.cli.build_parser,
 }
 
 

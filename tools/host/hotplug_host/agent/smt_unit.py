@@ -16,7 +16,7 @@ from typing import Any
 
 from hotplug_host.agent.run_lock import release
 from hotplug_host.arguments import add_sysroot
-from hotplug_host.cpulist import parse_cpulist
+from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.holder import APPLIED, LOCK, read_applied
 from hotplug_host.sysfs import Sysfs
@@ -100,8 +100,7 @@ def finish(fs: Sysfs, staging: Path, token: str) -> dict[str, Any]:
     release(staging / LOCK, token)
     if not text:
         raise ToolError(said or "the switch left no answer", code=ExitCode.OPERATION)
-    answer: dict[str, Any] = json.loads(text)
-    return answer
+    return {**json.loads(text), "online": format_cpulist(read_online(fs))}
 
 
 def _forget_way_back(fs: Sysfs, staging: Path) -> None:

@@ -1,0 +1,160 @@
+"""smt-fleet over its playbooks: fake hosts behind a stand-in for ssh, some of which do not come along."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ansible.test_ab import OWNER
+from tests.fakes import fake_lpar
+from tests.fakes.fake_lpar import BIN, NOWHERE, ROOT_HERE, FakeLpar
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+TROUBLED = ["dead", "locked", "stuck", "unfit"]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Hosts that switch, and the first of them as the one whose variables hold."""
+
+    folder: Path
+    hosts: dict[str, FakeLpar]
+
+    @property
+    def first(self) -> FakeLpar:
+        return next(iter(self.hosts.values()))
+
+    def call(self, *words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [*ROOT_HERE, str(BIN / "smt-fleet"), *words, "--output-dir", "runs"],
+            env=self.first.environment(),
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    def start(self, *words: str) -> tuple[int, str]:
+        inventory, variables = self.first.options()[1::2]
+        return self.call(*words, "-i", inventory, "-e", variables)
+
+    def rows(self) -> dict[str, dict[str, Any]]:
+        (run,) = (self.folder / "runs").iterdir()
+        rows = json.loads((run / "summary.json").read_text())["hosts"]
+        return {row["host"]: row for row in rows}
+
+    def verdicts(self) -> dict[str, str]:
+        return {name: row["verdict"] for name, row in self.rows().items()}
+
+
+def fleet(folder: Path, names: Sequence[str]) -> Fleet:
+    """Make hosts by their names; those of TROUBLED have their trouble."""
+    hosts = {}
+    for name in names:
+        (folder / name).mkdir()
+        hosts[name] = fake_lpar.build(folder / name).act()
+    first = hosts[names[0]]
+    first.hosts = {name: host.remote() for name, host in hosts.items()}
+    for given in ("ab_variants", "ab_sysroot", "ab_staging_dir"):
+        del first.variables[given]
+    if "dead" in hosts:
+        # By the real ssh, which finds no port there.
+        first.hosts["dead"] = {**NOWHERE, "ansible_ssh_executable": "/usr/bin/ssh"}
+        hosts["locked"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+        hosts["stuck"].stick(6)
+        hosts["unfit"].put("sys/kernel/rcu_normal", "1")
+    return Fleet(folder, hosts)
+
+
+def mend(made: Fleet) -> None:
+    """Take the troubles away."""
+    made.first.hosts["dead"] = made.hosts["dead"].remote()
+    made.first.options()
+    (made.hosts["locked"].staging / "lock.json").unlink()
+    made.hosts["stuck"].stick()
+    # The kernel takes its level for off now, and would not look at the CPUs again.
+    made.hosts["stuck"].write_control("on")
+    made.hosts["unfit"].put("sys/kernel/rcu_normal", "0")
+
+
+@pytest.mark.parametrize("healthy", [2, pytest.param(16, marks=pytest.mark.hosts)])
+def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: int) -> None:
+    names = [f"lpar{number:02}" for number in range(1, healthy + 1)]
+    made = fleet(tmp_path, [*names, *TROUBLED])
+    everything = ("--batches", "100%", "--max-failed", "100")
+
+    code, out = made.start("apply", "--level", "off", *everything)
+
+    assert code == 6, out
+    assert made.verdicts() == {
+        **dict.fromkeys(names, "ok"),
+        "dead": "unreachable",
+        "locked": "unfit",
+        "stuck": "LEFT-CHANGED",
+        "unfit": "unfit",
+    }
+    rows = made.rows()
+    assert [rows["stuck"][f"online_{when}"] for when in ("before", "after")] == ["0-7", "0,4,6-7"]
+    assert [rows[names[0]][f"online_{when}"] for when in ("before", "after")] == ["0-7", "0,4"]
+    assert "root@desk has been using this host since" in rows["locked"]["message"]
+    assert "CPUs 6-7 online but should be offline" in rows["stuck"]["message"]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "failed.txt").read_text().split() == TROUBLED
+
+    mend(made)
+    code, out = made.call("resume", "last")
+
+    assert code == 0, out
+    assert made.verdicts() == dict.fromkeys(made.hosts, "ok")
+    for host in made.hosts.values():
+        assert host.online == {0, 4}
+    assert {made.hosts[name].get("ppc64_cpu.log") for name in names} == {"--smt=off"}, (
+        "none is switched twice"
+    )
+
+
+def test_a_canary_that_fails_keeps_the_others_from_it(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar1"].stick(6)
+
+    code, out = made.start("apply", "--level", "off")
+
+    assert code == 6, out
+    assert made.verdicts() == {"lpar1": "LEFT-CHANGED", "lpar2": "not-reached", "lpar3": "not-reached"}
+    assert made.hosts["lpar2"].online == set(range(8))
+
+    made.hosts["lpar1"].stick()
+    made.hosts["lpar1"].write_control("on")
+    code, out = made.call("resume", "last")
+
+    assert code == 0, out
+    assert out.count("PLAY [Switch SMT") == 2, "the first of them once more by itself"
+
+
+def test_a_canary_that_no_operator_confirms_is_the_only_one(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2"])
+
+    code, out = made.start("apply", "--level", "off", "--confirm", "prompt")
+
+    assert "without a yes, the other hosts are left alone" in " ".join(out.split())
+    assert code == 7
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "not-reached"}
+
+
+def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2"])
+
+    code, out = made.start("apply", "--level", "off", "--until", "2026-01-01T04:30")
+
+    assert code == 7, out
+    assert made.verdicts() == {"lpar1": "not-reached", "lpar2": "not-reached"}
+    assert made.hosts["lpar1"].online == set(range(8))

@@ -1,0 +1,259 @@
+"""The command line, with a stand-in for ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotplug_host.errors import ToolError
+from smt_fleet import cli, runs
+
+#: Notes how it was called, and writes the events of the file `events` beside it.
+PLAYBOOK = """#!{python}
+import json, os, sys
+from pathlib import Path
+here = Path({here!r})
+with (here / "calls").open("a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + chr(10))
+with (Path(os.environ["SMT_FLEET_RUN"]) / "state.jsonl").open("a") as state:
+    state.write((here / "events").read_text())
+sys.exit(int((here / "code").read_text()))
+"""
+
+
+class Stand:
+    """A folder to call smt-fleet in."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self.capsys = capsys
+        self.inventory = folder / "inventory.ini"
+        self.inventory.write_text("[smt_hosts]\nlpar[1:3]\n")
+        self.runs = folder / "runs"
+
+    def plays(self, code: int, *events: dict[str, Any]) -> None:
+        """Say what the next playbook does."""
+        (self.folder / "events").write_text("".join(json.dumps(event) + "\n" for event in events))
+        (self.folder / "code").write_text(str(code))
+
+    def call(self, *words: str) -> tuple[int, str, str]:
+        code = cli.main([*words, "--output-dir", str(self.runs)])
+        return code, *self.capsys.readouterr()
+
+    def calls(self) -> list[list[str]]:
+        path = self.folder / "calls"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def run(self) -> Path:
+        """The folder of the last run."""
+        return sorted(self.runs.iterdir())[-1]
+
+
+@pytest.fixture
+def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Stand:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    playbook = programs / "ansible-playbook"
+    playbook.write_text(PLAYBOOK.format(python=sys.executable, here=str(tmp_path)))
+    playbook.chmod(0o755)
+    (programs / "ansible").symlink_to(Path(sys.executable).with_name("ansible"))
+    monkeypatch.setattr(cli.sys, "executable", str(programs / "python"))
+    monkeypatch.setenv("ANSIBLE_LOCALHOST_WARNING", "0")
+    return Stand(tmp_path, capsys)
+
+
+def planned(*hosts: str) -> dict[str, Any]:
+    return {"event": "planned", "hosts": list(hosts)}
+
+
+def became(host: str, *, failed: bool = False, held: bool | None = False) -> list[dict[str, Any]]:
+    """The events of a host."""
+    lock = [] if held is None else [{"event": "fact", "host": host, "name": "run_lock_holds", "value": held}]
+    message = [{"event": "failed", "host": host, "message": f"{host} | broke"}] * failed
+    ended = {"event": "ended", "host": host, "failed": failed, "changed": True}
+    return [{"event": "phase", "host": host, "phase": "change"}, *lock, *message, ended]
+
+
+def variables(call: list[str]) -> dict[str, Any]:
+    file = next(word for word in call if word.startswith("@")).removeprefix("@")
+    found: dict[str, Any] = json.loads(Path(file).read_text())
+    return found
+
+
+def test_a_run_leaves_its_summary_and_ends_with_the_worst_host(stand: Stand) -> None:
+    hosts = [
+        *became("lpar1"),
+        *became("lpar2", failed=True, held=True),
+        *became("lpar3", failed=True, held=None),
+    ]
+    stand.plays(2, planned("lpar1", "lpar2", "lpar3"), *hosts, {"event": "end"})
+
+    code, out, err = stand.call("apply", "-i", str(stand.inventory), "--level", "off", "--batches", "1,50%")
+
+    assert code == 6
+    assert "1 ok, 1 LEFT-CHANGED, 1 unfit" in out
+    folder = stand.run()
+    assert f"its state is in {folder}" in err
+    assert (folder / "failed.txt").read_text() == "lpar2\nlpar3\n"
+    rows = json.loads((folder / "summary.json").read_text())
+    assert rows["exit_code"] == 6
+    assert [(row["host"], row["verdict"], row["message"]) for row in rows["hosts"]] == [
+        ("lpar1", "ok", None),
+        ("lpar2", "LEFT-CHANGED", "lpar2 | broke"),
+        ("lpar3", "unfit", "lpar3 | broke"),
+    ]
+    assert len((folder / "summary.csv").read_text().splitlines()) == 4
+    assert "lpar2 &#124; broke" in (folder / "summary.md").read_text()
+    assert "<td>lpar2 | broke</td>" in (folder / "summary.html").read_text()
+    (call,) = stand.calls()
+    assert call[:2] == ["-i", str(stand.inventory)]
+    given = variables(call)
+    assert (given["smt_switch_level"], given["fleet_batches"]) == ("off", [1, "50%"])
+
+
+def test_resume_goes_on_with_what_is_left_and_rollback_undoes_what_was_done(stand: Stand) -> None:
+    hosts = [
+        *became("lpar1"),
+        *became("lpar2", failed=True, held=True),
+        *became("lpar3", failed=True, held=None),
+    ]
+    stand.plays(2, planned("lpar1", "lpar2", "lpar3"), *hosts, {"event": "end"})
+    stand.call("apply", "-i", str(stand.inventory), "--level", "off")
+    first = stand.run()
+    stand.plays(0, planned("lpar2", "lpar3"), *became("lpar2"), *became("lpar3"), {"event": "end"})
+
+    code, out, err = stand.call("resume", "last")
+
+    assert code == 0
+    assert "3 ok" in out
+    assert "going on with 2 hosts" in err
+    call = stand.calls()[-1]
+    assert call[call.index("--limit") + 1] == "lpar2,lpar3"
+    assert variables(call)["smt_switch_resume"] is True
+    assert (first / "failed.txt").read_text() == ""
+    assert stand.call("resume", first.name)[:2] == (0, f"{first.name}: every host is as asked\n")
+    assert len(stand.calls()) == 2
+
+    stand.plays(0, planned("lpar1", "lpar2", "lpar3"), {"event": "end"})
+    stand.call("rollback", first.name)
+
+    call = stand.calls()[-1]
+    assert call[call.index("--limit") + 1] == "lpar1,lpar2,lpar3"
+    assert any(word.endswith("playbooks/rollback.yml") for word in call)
+
+
+def test_status_and_report_read_a_run_that_goes_on(stand: Stand) -> None:
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    stand.call("apply", "-i", str(stand.inventory), "--level", "off")
+    folder = stand.run()
+    runs.note(folder, "resumed", hosts=["lpar1"])
+    runs.note(folder, "phase", host="lpar1", phase="change")
+    with (folder / "state.jsonl").open("a") as state:
+        state.write('{"event": "ended", "ho')
+
+    code, out, _ = stand.call("status", "last", "--format", "json")
+
+    assert code == 0
+    found = json.loads(out)
+    assert (found["over"], found["exit_code"]) == (False, None)
+    assert [(row["phase"], row["verdict"]) for row in found["hosts"]] == [("change", "running")]
+    assert "| running |" in stand.call("report", "last", "--format", "markdown")[1]
+    assert "| running |" in (folder / "summary.md").read_text()
+
+
+def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
+    words = ("plan", "apply", "-i", str(stand.inventory), "--level", "off", "--minutes", "10", "--soak", "5")
+
+    code, out, _ = stand.call(*words, "--format", "json")
+
+    assert code == 0
+    assert json.loads(out) == {
+        "batches": [
+            {"hosts": ["lpar1"], "begins_min": 0, "ends_min": 10},
+            {"hosts": ["lpar2", "lpar3"], "begins_min": 15, "ends_min": 25},
+        ],
+        "late": [],
+    }
+    code, out, _ = stand.call(*words, "--until", f"{datetime.now():%Y-%m-%dT%H:%M}")
+    assert code == 7
+    assert "3 hosts in 2 batches, 25 minutes at the most" in out
+    assert "for lpar1 lpar2 lpar3" in out
+    assert not stand.calls()
+    assert not stand.runs.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("apply", "--level", "off"), 2, "no inventory given; name yours with -i"),
+        (("apply", "-i", "/nowhere", "--level", "off"), 4, "there is no inventory /nowhere"),
+        (("apply", "-i", "/etc/hosts", "--level", "off", "--batches", "0"), 2, "'0' is no size of a batch"),
+        (
+            ("apply", "-i", "/etc/hosts", "--level", "off", "--until", "25:00"),
+            2,
+            "'25:00' is no time; give HH:MM",
+        ),
+        (("status", "last"), 4, "no run 'last'"),
+        (("resume", "../x"), 4, "no run '../x'"),
+    ],
+)
+def test_bad_words_are_one_line(stand: Stand, words: tuple[str, ...], code: int, told: str) -> None:
+    found, out, err = stand.call(*words)
+    assert (found, out) == (code, "")
+    assert err.startswith("smt-fleet: error: ")
+    assert told in err
+    assert err.count("\n") == 1
+    assert not stand.calls()
+
+
+def test_a_run_that_comes_to_no_host_is_an_error(stand: Stand) -> None:
+    stand.plays(2)
+    code, _, err = stand.call("check", "-i", str(stand.inventory))
+    assert code == 4
+    assert "the run came to no host" in err
+
+
+def test_a_plan_that_is_limited_to_no_host(stand: Stand) -> None:
+    code, _, err = stand.call(
+        "plan", "apply", "-i", str(stand.inventory), "--level", "off", "--limit", "other"
+    )
+    assert code == 4
+    assert "is in the group smt_hosts and in other" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("", ""),
+        ("04:30", "2026-11-26T04:30"),
+        ("23:30", "2026-11-25T23:30"),
+        ("2026-12-01T04:30", "2026-12-01T04:30"),
+    ],
+)
+def test_a_time_of_day_is_the_next_one(text: str, end: str) -> None:
+    assert cli.window_end(text, datetime(2026, 11, 25, 22, 0)) == end
+
+
+def test_a_damaged_run_is_named(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text("{")
+    with pytest.raises(ToolError, match="is no plan of a run"):
+        runs.read_plan(tmp_path)
+    (tmp_path / "state.jsonl").write_text("nonsense\n")
+    with pytest.raises(ToolError, match=r"state\.jsonl:1: "):
+        list(runs.events(tmp_path))
+
+
+def test_runs_of_one_second_have_folders_of_their_own(tmp_path: Path) -> None:
+    moment = datetime(2026, 11, 25, 22, 0)
+    names = [runs.new_folder(tmp_path, "apply", moment).name for _ in range(2)]
+    assert names == ["20261125T220000Z-apply", "20261125T220000Z-apply-2"]
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o500)
+        with pytest.raises(ToolError, match="cannot make"):
+            runs.new_folder(tmp_path / "deeper", "apply", moment)

@@ -1,0 +1,52 @@
+"""How a run goes through its hosts: a few first, more when these are well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hotplug_host.errors import ExitCode, ToolError
+
+#: One host first; never more than a quarter at a time.
+DEFAULT = ("1", "5", "10%", "25%")
+SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<percent>%?)")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Hosts that are changed side by side, and the minutes from the run's start to their end."""
+
+    hosts: Sequence[str]
+    begins: float
+    ends: float
+
+
+def parse(text: str) -> list[int | str]:
+    """Return the sizes in "1,5,10%", as Ansible's `serial` takes them; ToolError (USAGE) for another text."""
+    sizes: list[int | str] = []
+    for word in text.split(","):
+        found = SIZE.fullmatch(word.strip())
+        if not found or (found["percent"] and int(found["number"]) > 100):
+            raise ToolError(
+                f"'{word}' is no size of a batch",
+                "give numbers and percentages, as in 1,5,10%",
+                ExitCode.USAGE,
+            )
+        sizes.append(word.strip() if found["percent"] else int(found["number"]))
+    return sizes
+
+
+def batches(hosts: Sequence[str], sizes: Sequence[int | str], minutes: float, soak: float) -> list[Batch]:
+    """Return the batches, each MINUTES long; SOAK minutes pass after the first. The last size repeats."""
+    made: list[Batch] = []
+    done, at = 0, 0.0
+    while done < len(hosts):
+        size = sizes[min(len(made), len(sizes) - 1)]
+        # As Ansible rounds: down, but never to none.
+        count = size if isinstance(size, int) else max(1, len(hosts) * int(size.rstrip("%")) // 100)
+        begins = at + (soak if len(made) == 1 else 0.0)
+        at = begins + minutes
+        made.append(Batch(hosts[done : done + count], begins, at))
+        done += count
+    return made

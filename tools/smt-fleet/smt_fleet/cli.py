@@ -1,0 +1,393 @@
+"""The command line: each command is a playbook, run with its plan and its state kept in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
+from hotplug_host import __version__
+from hotplug_host.entry import Parser
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.subcommands import add_commands, add_subcommand, run_command
+from smt_fleet import batches, inventory, runs, summary
+from smt_fleet.batches import Batch
+from smt_fleet.outcome import Outcome, outcome
+from smt_fleet.runs import Plan
+
+if TYPE_CHECKING:
+    from hotplug_host.subcommands import Commands
+
+PROGRAM = "smt-fleet"
+ANSIBLE = Path(__file__).resolve().parents[3] / "ansible"
+TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
+EPILOG = """\
+examples:
+  smt-fleet check -i inventory/mine --for switch
+  smt-fleet plan apply -i inventory/mine --level off --minutes 10 --until 04:30
+  smt-fleet apply -i inventory/mine --level off --until 04:30
+  smt-fleet status last
+  smt-fleet resume last
+  smt-fleet rollback last
+
+exit codes of a run, by its worst host:
+  0 all are as asked; 3 some are unfit, and nothing was changed there; 5 some failed and are as before;
+  6 some are left changed, or a rollback did not reach them; 7 some are left for later
+"""
+APPLY_EXAMPLES = """\
+examples:
+  smt-fleet apply -i inventory/mine --level off
+  smt-fleet apply -i inventory/mine --level off --batches 1,10% --soak 15 --confirm prompt
+  smt-fleet apply -i inventory/mine --level on --until 04:30 --minutes 70 -- --ask-vault-pass
+"""
+DEPLOY_EXAMPLES = """\
+examples:
+  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json
+  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json --boot once --until 04:30
+"""
+RUN_EXAMPLES = """\
+examples:
+  smt-fleet {name} last
+  smt-fleet {name} 20261126T020000Z-apply --output-dir /srv/smt-fleet
+"""
+
+
+def build_parser() -> Parser:
+    """Return the whole command line."""
+    parser = Parser(
+        prog=PROGRAM,
+        description="Change many hosts: a few first, then the others, with a row for each host at the end.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    commands = add_commands(parser)
+    check = _starting(commands, "check", "whether hosts are fit; changes nothing", EPILOG, check_plan)
+    check.add_argument(
+        "--for",
+        dest="purpose",
+        choices=("switch", "time", "ab", "deploy", "install"),
+        default="switch",
+        help="what is planned (default: %(default)s)",
+    )
+    apply = _starting(commands, "apply", "switch SMT on all hosts", APPLY_EXAMPLES, apply_plan)
+    deploy = _starting(commands, "deploy", "leave all hosts on another kernel", DEPLOY_EXAMPLES, deploy_plan)
+    back = add_subcommand(
+        commands,
+        "rollback",
+        summary="bring hosts back",
+        description="Bring back the hosts that a run changed, or without a run all of an inventory.",
+        examples=RUN_EXAMPLES.format(name="rollback"),
+    )
+    back.add_argument("run", nargs="?", default="", metavar="RUN", help="name of the run, or last")
+    _add_hosts(back)
+    back.set_defaults(handler=rollback)
+    plan = commands.add_parser("plan", help="print batches and their times; asks no host", epilog=EPILOG)
+    plan.formatter_class = argparse.RawDescriptionHelpFormatter
+    planned = plan.add_subparsers(dest="what", required=True, metavar="COMMAND", parser_class=Parser)
+    for parent, name, add in ((apply, "apply", _add_apply), (deploy, "deploy", _add_deploy)):
+        twin = planned.add_parser(name, help=f"of {name}")
+        _add_hosts(twin)
+        for one in (parent, twin):
+            add(one)
+            _add_flow(one)
+        twin.set_defaults(handler=print_plan)
+        add_format(twin)
+    for name, what, handler in (
+        ("resume", "go on with the hosts of a run that are not as asked", resume),
+        ("status", "print a run's hosts, also while it runs", report),
+        ("report", "write a run's summary again, and print it", report),
+    ):
+        command = add_subcommand(
+            commands,
+            name,
+            summary=what,
+            description=f"{what[0].upper()}{what[1:]}.",
+            examples=RUN_EXAMPLES.format(name=name),
+        )
+        command.add_argument("run", metavar="RUN", help="name of the run, or last")
+        _add_output(command)
+        command.set_defaults(handler=handler)
+        if name != "resume":
+            add_format(command)
+    return parser
+
+
+def _starting(commands: Commands, name: str, what: str, examples: str, plan: Any) -> argparse.ArgumentParser:
+    """Add a command that starts a run."""
+    command = add_subcommand(
+        commands, name, summary=what, description=f"{what[0].upper()}{what[1:]}.", examples=examples
+    )
+    _add_hosts(command)
+    command.set_defaults(handler=lambda arguments: start(arguments, plan(arguments)))
+    return command
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--output-dir",
+        type=Path,
+        default=Path("smt-fleet"),
+        metavar="DIR",
+        help="folder of the runs (default: %(default)s)",
+    )
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    _add_output(parser)
+    parser.add_argument(
+        "-i", "--inventory", action="append", default=[], help="of Ansible; may be given again"
+    )
+    parser.add_argument(
+        "--limit", default="", metavar="PATTERN", help="only these hosts of the group smt_hosts"
+    )
+    parser.add_argument(
+        "-e", dest="extra", action="append", default=[], metavar="NAME=VALUE", help="a variable"
+    )
+    parser.add_argument("arguments", nargs="*", help="more arguments of ansible-playbook, after --")
+
+
+def _add_apply(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--level", required=True, help="on, off, or a number of threads per core")
+
+
+def _add_deploy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kernel", required=True, type=Path, metavar="FILE", help="its artifact.json")
+    parser.add_argument(
+        "--boot", choices=("kexec", "once", "default"), default="kexec", help="(default: %(default)s)"
+    )
+
+
+def _add_flow(parser: argparse.ArgumentParser) -> None:
+    default = ",".join(batches.DEFAULT)
+    parser.add_argument(
+        "--batches", default=default, metavar="SIZES", help="hosts at a time (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--max-failed",
+        type=int,
+        default=0,
+        metavar="PERCENT",
+        help="of a batch, above which the run ends (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--soak",
+        type=int,
+        default=0,
+        metavar="MINUTES",
+        help="to wait after the first batch (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--confirm",
+        choices=("auto", "prompt"),
+        default="auto",
+        help="who decides that the others follow (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--until",
+        default="",
+        metavar="TIME",
+        help="HH:MM or YYYY-MM-DDTHH:MM: no host begins that could not be ready by then",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="that a host takes at the most (default: %(default)s)",
+    )
+
+
+def check_plan(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `check`."""
+    return _plan(arguments, "check", "preflight.yml", {"preflight_purpose": arguments.purpose})
+
+
+def apply_plan(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `apply`."""
+    words = {"smt_switch_level": arguments.level, "smt_switch_max_fail_percentage": arguments.max_failed}
+    return _plan(arguments, "apply", "apply-now.yml", words | _flow(arguments))
+
+
+def deploy_plan(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `deploy`."""
+    words = {
+        "deploy_artifact": str(arguments.kernel.resolve()),
+        "boot": arguments.boot,
+        "deploy_max_fail_percentage": arguments.max_failed,
+    }
+    return _plan(arguments, "deploy", "deploy.yml", words | _flow(arguments))
+
+
+def _flow(arguments: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "fleet_batches": batches.parse(arguments.batches),
+        "fleet_soak_minutes": arguments.soak,
+        "fleet_confirm": arguments.confirm,
+        "fleet_window_end": window_end(arguments.until, datetime.now()),
+        "fleet_host_minutes": arguments.minutes,
+    }
+
+
+def window_end(text: str, now: datetime) -> str:
+    """Return a time of the day as the next such time after NOW; ToolError (USAGE) where it is none."""
+    if not text:
+        return ""
+    found = TIME.fullmatch(text)
+    try:
+        if not found:
+            raise ValueError
+        end = datetime.fromisoformat(f"{found['day'] or now.date()}T{found['time']}")
+    except ValueError:
+        raise ToolError(f"'{text}' is no time", "give HH:MM or YYYY-MM-DDTHH:MM", ExitCode.USAGE) from None
+    if not found["day"] and end <= now:
+        end += timedelta(days=1)
+    return end.isoformat(timespec="minutes")
+
+
+def _plan(arguments: argparse.Namespace, command: str, playbook: str, variables: Mapping[str, Any]) -> Plan:
+    inventories = [str(Path(name).resolve()) for name in arguments.inventory]
+    if not inventories:
+        raise ToolError("no inventory given", "name yours with -i", ExitCode.USAGE)
+    for path in inventories:
+        if not Path(path).exists():
+            raise ToolError(f"there is no inventory {path}", "name yours with -i", ExitCode.INPUT)
+    more = [word for pair in arguments.extra for word in ("-e", pair)] + arguments.arguments
+    return Plan(command, playbook, inventories, dict(variables), arguments.limit, more)
+
+
+def start(arguments: argparse.Namespace, plan: Plan) -> int:
+    """Run a plan in a folder of its own; returns the exit code of its worst host."""
+    folder = runs.new_folder(arguments.output_dir, plan.command)
+    runs.write_plan(folder, plan)
+    sys.stderr.write(f"{PROGRAM}: run {folder.name}; its state is in {folder}\n")
+    return carry_out(folder, plan)
+
+
+def carry_out(folder: Path, plan: Plan, more: Mapping[str, Any] | None = None, limit: str = "") -> int:
+    """Run the playbook of a plan, write the summary, print it, and return its exit code."""
+    variables = {**plan.variables, **(more or {})}
+    if plan.command == "check":
+        variables["preflight_output_dir"] = str(folder.resolve())
+    given = folder / "variables.json"
+    given.write_text(runs.to_json(variables), "utf-8")
+    command = [
+        str(Path(sys.executable).with_name("ansible-playbook")),
+        *(word for path in plan.inventories for word in ("-i", path)),
+        str(ANSIBLE / "playbooks" / plan.playbook),
+        "-e",
+        f"@{given.resolve()}",
+        *(("--limit", limit or plan.limit) if limit or plan.limit else ()),
+        *plan.arguments,
+    ]
+    environment = {**os.environ, "SMT_FLEET_RUN": str(folder.resolve())}
+    environment.setdefault("ANSIBLE_CONFIG", str(ANSIBLE / "ansible.cfg"))
+    try:
+        code = subprocess.run(command, env=environment, check=False).returncode
+    finally:
+        found = _write(folder, plan, over=True)
+    if not found.hosts:
+        raise ToolError("the run came to no host", "see what Ansible printed above", ExitCode.INPUT)
+    print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
+    # What no host explains is Ansible's own, such as an error in a variable.
+    return found.code or (ExitCode.OPERATION if code else ExitCode.OK)
+
+
+def _write(folder: Path, plan: Plan, over: bool | None = None) -> Outcome:
+    found = outcome(runs.events(folder), undoes=plan.undoes, over=over)
+    for name, text in summary.files(folder.name, found).items():
+        (folder / name).write_text(text, "utf-8")
+    return found
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """Go on with what a run owes; its state goes on in the same folder."""
+    folder = runs.find(arguments.output_dir, arguments.run)
+    plan = runs.read_plan(folder)
+    pending = outcome(runs.events(folder), undoes=plan.undoes).pending
+    if not pending:
+        sys.stdout.write(f"{folder.name}: every host is as asked\n")
+        return ExitCode.OK
+    sys.stderr.write(f"{PROGRAM}: going on with {len(pending)} hosts\n")
+    runs.note(folder, "resumed", hosts=pending)
+    return carry_out(folder, plan, {"smt_switch_resume": True}, ",".join(pending))
+
+
+def rollback(arguments: argparse.Namespace) -> int:
+    """Bring hosts back: those that a run changed, or all of an inventory."""
+    if not arguments.run:
+        return start(arguments, _plan(arguments, "rollback", "rollback.yml", {}))
+    folder = runs.find(arguments.output_dir, arguments.run)
+    plan = runs.read_plan(folder)
+    hosts = [host.name for host in outcome(runs.events(folder), undoes=False).hosts if host.touched]
+    if not hosts:
+        sys.stdout.write(f"{folder.name}: no host was changed\n")
+        return ExitCode.OK
+    back = Plan(
+        "rollback",
+        "rollback.yml",
+        plan.inventories,
+        {},
+        ",".join(hosts),
+        plan.arguments + arguments.arguments,
+    )
+    return start(arguments, back)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Print what a run has come to so far; `report` writes the files as well."""
+    folder = runs.find(arguments.output_dir, arguments.run)
+    plan = runs.read_plan(folder)
+    if arguments.command == "report":
+        found = _write(folder, plan)
+    else:
+        found = outcome(runs.events(folder), undoes=plan.undoes)
+    print_tables(summary.sheet(folder.name, found), arguments.format, sys.stdout)
+    return ExitCode.OK
+
+
+def print_plan(arguments: argparse.Namespace) -> int:
+    """Print the batches of a run that is not started."""
+    plan = apply_plan(arguments) if arguments.what == "apply" else deploy_plan(arguments)
+    hosts = inventory.hosts(plan.inventories, plan.limit)
+    made = batches.batches(hosts, batches.parse(arguments.batches), arguments.minutes, arguments.soak)
+    begin = datetime.now()
+    columns: list[Column[Batch]] = [
+        Column("batch", lambda batch: str(made.index(batch) + 1)),
+        Column("hosts", lambda batch: str(len(batch.hosts))),
+        Column("begins", lambda batch: f"{begin + timedelta(minutes=batch.begins):%H:%M}"),
+        Column("ends", lambda batch: f"{begin + timedelta(minutes=batch.ends):%H:%M}"),
+        Column("names", lambda batch: " ".join(batch.hosts), Kind.TEXT),
+    ]
+    end = plan.variables["fleet_window_end"]
+    late = [name for batch in made for name in batch.hosts if end and _at(begin, batch.ends) > end]
+    notes = [f"{len(hosts)} hosts in {len(made)} batches, {made[-1].ends:.0f} minutes at the most"]
+    notes += [f"no time before {end} for {' '.join(late)}"] if late else []
+    table = Table(
+        "batches",
+        columns,
+        made,
+        record=lambda batch: {"hosts": list(batch.hosts), "begins_min": batch.begins, "ends_min": batch.ends},
+    )
+    print_tables(Sheet([table], notes=notes, remarks={"late": late}), arguments.format, sys.stdout)
+    return ExitCode.TIMEOUT if late else ExitCode.OK
+
+
+def _at(begin: datetime, minutes: float) -> str:
+    return (begin + timedelta(minutes=minutes)).isoformat(timespec="minutes")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the command line and do what it asks for; returns the exit code."""
+    return run_command(build_parser(), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

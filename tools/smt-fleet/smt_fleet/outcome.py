@@ -1,0 +1,175 @@
+"""What became of each host of a run: events in, rows and an exit code out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+#: Exit codes of a run, by its worst host; docs/reference/smt-fleet.md.
+OK, UNFIT, RESTORED, CHANGED, PENDING = 0, 3, 5, 6, 7
+
+
+class Verdict(StrEnum):
+    """What became of a host."""
+
+    OK = "ok"
+    UNCHANGED = "ok-unchanged"
+    UNFIT = "unfit"
+    RESTORED = "failed-restored"
+    LEFT_CHANGED = "LEFT-CHANGED"
+    UNREACHABLE = "unreachable"
+    NOT_REACHED = "not-reached"
+    RUNNING = "running"
+
+
+#: Verdicts with which a host needs nothing more of this run.
+DONE = (Verdict.OK, Verdict.UNCHANGED)
+
+
+@dataclass
+class Host:
+    """One planned host, as far as the events have told of it."""
+
+    name: str
+    phase: str = ""
+    held: bool | None = None
+    """Whether the run has the host's lock: None before it took it, False after it gave it back."""
+    silent: bool = False
+    """Whether the host has not answered since it was last asked."""
+    failed: bool = False
+    changed: bool = False
+    ended: bool = False
+    window_over: bool = False
+    message: str = ""
+    release_before: str = ""
+    online_before: str = ""
+    release_after: str = ""
+    online_after: str = ""
+    switched: bool | None = None
+    """Whether the SMT level was changed, of a run that only switches."""
+    seconds: float | None = None
+    """What the switch took."""
+
+    @property
+    def touched(self) -> bool:
+        """Whether the run ever had the host's lock: before that it changes nothing."""
+        return self.held is not None
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Learn from an event."""
+        kind = event["event"]
+        if kind == "phase":
+            self.phase = event["phase"]
+        elif kind == "fact":
+            self._learn(event["name"], event["value"])
+        elif kind == "answers":
+            self.silent = False
+        elif kind == "silent":
+            self.silent, self.message = True, event["message"]
+        elif kind == "failed":
+            self.message = event["message"]
+        elif kind == "ended":
+            self.ended, self.failed = True, event["failed"]
+            # Taking the lock counts as a change for Ansible.
+            self.changed = event["changed"] if self.switched is None else self.switched
+
+    def _learn(self, name: str, value: Any) -> None:
+        if name in ("run_lock_holds", "smt_switch_holds"):
+            self.held = bool(value)
+        elif name == "fleet_window_over":
+            self.window_over = bool(value)
+        elif name == "preflight_record":
+            self.release_after, self.online_after = value["release"], value["online"]
+            self.release_before = self.release_before or self.release_after
+            self.online_before = self.online_before or self.online_after
+        elif name in ("boot_proof_seen", "host_state_now"):
+            release = value.get("release", "")
+            self.release_before = self.release_before or release
+            self.release_after = release or self.release_after
+            cpus = value.get("cpus", {}).get("online", "")
+            self.online_before = self.online_before or cpus
+            self.online_after = cpus or self.online_after
+        elif name == "on_host_answer":
+            self.online_after = value.get("online", self.online_after)
+        elif name == "smt_switch_done":
+            self.switched = bool(value.get("changed"))
+            self.seconds = value.get("seconds") if self.switched else None
+
+    def verdict(self, undoes: bool, over: bool) -> Verdict:
+        """Return the verdict; UNDOES is of a rollback, which takes no lock, OVER of a run that has ended."""
+        if self.window_over or not self.phase:
+            return Verdict.NOT_REACHED
+        if not self.ended:
+            ending = Verdict.LEFT_CHANGED if self.held else Verdict.NOT_REACHED
+            return ending if over else Verdict.RUNNING
+        if not self.failed:
+            return Verdict.OK if self.changed else Verdict.UNCHANGED
+        return self._failure(undoes)
+
+    def _failure(self, undoes: bool) -> Verdict:
+        if self.held:
+            return Verdict.LEFT_CHANGED
+        if self.silent:
+            return Verdict.UNREACHABLE
+        if self.held is None and not undoes:
+            return Verdict.UNFIT
+        before, after = (self.release_before, self.online_before), (self.release_after, self.online_after)
+        return Verdict.LEFT_CHANGED if undoes or before != after else Verdict.RESTORED
+
+    def again(self) -> None:
+        """Forget how it ended: a resumed run comes to it once more. What the host was before all stays."""
+        self.phase, self.message, self.failed, self.ended, self.window_over = "", "", False, False, False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A run's hosts, in their order, with their verdicts."""
+
+    hosts: Sequence[Host]
+    undoes: bool
+    over: bool
+
+    def verdict(self, host: Host) -> Verdict:
+        """Return what became of a host."""
+        return host.verdict(self.undoes, self.over)
+
+    def named(self, *verdicts: Verdict) -> list[str]:
+        """Return the hosts with one of the verdicts."""
+        return [host.name for host in self.hosts if self.verdict(host) in verdicts]
+
+    @property
+    def pending(self) -> list[str]:
+        """Return the hosts that the run owes something."""
+        return [host.name for host in self.hosts if self.verdict(host) not in DONE]
+
+    @property
+    def code(self) -> int:
+        """Return the exit code: that of the worst host."""
+        if self.named(Verdict.LEFT_CHANGED) or (self.undoes and self.named(Verdict.UNREACHABLE)):
+            return CHANGED
+        if self.named(Verdict.RESTORED):
+            return RESTORED
+        if self.named(Verdict.NOT_REACHED, Verdict.RUNNING):
+            return PENDING
+        return UNFIT if self.pending else OK
+
+
+def outcome(events: Iterable[Mapping[str, Any]], *, undoes: bool, over: bool | None = None) -> Outcome:
+    """Return what the events of a run tell; OVER where it is known otherwise than by their last one."""
+    hosts: dict[str, Host] = {}
+    ended = False
+    for event in events:
+        if event["event"] == "planned":
+            for name in event["hosts"]:
+                hosts.setdefault(name, Host(name))
+        elif event["event"] == "end":
+            ended = True
+        elif event["event"] == "resumed":
+            ended = False
+            for name in hosts.keys() & event["hosts"]:
+                hosts[name].again()
+        elif event.get("host") in hosts:
+            hosts[event["host"]].take(event)
+    return Outcome(list(hosts.values()), undoes, ended if over is None else over)

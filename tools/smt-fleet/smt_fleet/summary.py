@@ -1,0 +1,86 @@
+"""A row for each planned host, for people, tickets and programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from jinja2 import Environment
+
+from hotplug_common.tables import NONE, Column, Kind, Record, Sheet, Table, to_csv, to_json, to_markdown
+from smt_fleet.outcome import DONE, Host, Outcome, Verdict
+
+#: Verdicts of hosts whose last message is of something that was mended since.
+QUIET = (*DONE, Verdict.RUNNING)
+
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{{ title }}</title>
+<style>
+body { font: 16px/1.4 system-ui, sans-serif; margin: 1rem }
+div { overflow-x: auto }
+table { border-collapse: collapse }
+th, td { border: 1px solid #767676; padding: .3em .6em; text-align: left; vertical-align: top }
+</style></head><body><main>
+<h1>{{ title }}</h1>
+{% for line in sheet.lead %}<p>{{ line }}</p>
+{% endfor %}{% for table in sheet.tables %}<div tabindex="0"><table><thead><tr>
+{% for heading in table.headings %}<th scope="col">{{ heading }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in table.cells %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}</tbody></table></div>{% endfor %}
+</main></body></html>
+"""
+
+
+def sheet(run: str, found: Outcome) -> Sheet:
+    """Return the table of a run's hosts, with its counts above."""
+
+    def record(host: Host) -> Record:
+        return {
+            "host": host.name,
+            "verdict": found.verdict(host).value,
+            "phase": None if found.verdict(host) in DONE else host.phase or None,
+            "release_before": host.release_before or None,
+            "release_after": host.release_after or None,
+            "online_before": host.online_before or None,
+            "online_after": host.online_after or None,
+            "switch_seconds": host.seconds,
+            "message": host.message.removeprefix(f"{host.name}: ") or None
+            if found.verdict(host) not in QUIET
+            else None,
+        }
+
+    def words(name: str, show: Callable[[Host], str], kind: Kind = Kind.WORDS) -> Column[Host]:
+        return Column(name, lambda host: show(host) or NONE, kind)
+
+    columns = [
+        words("host", lambda host: host.name),
+        words("kernel before", lambda host: host.release_before),
+        words("CPUs before", lambda host: host.online_before),
+        words("kernel after", lambda host: host.release_after),
+        words("CPUs after", lambda host: host.online_after),
+        Column("switch", lambda host: NONE if host.seconds is None else f"{host.seconds:.1f} s"),
+        words("verdict", lambda host: found.verdict(host).value),
+        words("phase", lambda host: str(record(host)["phase"] or "")),
+        words("message", lambda host: str(record(host)["message"] or ""), Kind.TEXT),
+    ]
+    counts = Counter(found.verdict(host).value for host in found.hosts)
+    lead = f"{run}: {', '.join(f'{number} {name}' for name, number in counts.items()) or 'no host yet'}"
+    return Sheet(
+        [Table("hosts", columns, found.hosts, record=record, flat=record)],
+        lead=[lead],
+        facts={"run": run, "over": found.over, "exit_code": found.code if found.over else None},
+    )
+
+
+def files(run: str, found: Outcome) -> dict[str, str]:
+    """Return the files of a run's summary, name to content."""
+    table = sheet(run, found)
+    page = Environment(autoescape=True).from_string(PAGE)
+    return {
+        "summary.md": to_markdown(table),
+        "summary.csv": to_csv(table),
+        "summary.json": to_json(table),
+        "summary.html": page.render(title=f"smt-fleet {run}", sheet=table),
+        "failed.txt": "".join(f"{name}\n" for name in found.pending),
+    }
