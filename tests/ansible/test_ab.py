@@ -55,12 +55,16 @@ def loads(host: FakeLpar) -> list[str]:
 
 @pytest.mark.slow
 def test_each_kernel_is_booted_and_timed_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
-    """In the short form: once each."""
-    result = host.play("ab.yml", ab_once=True)
+    """In the short form: once each, with an initial RAM disk, whose emergency shell nothing would leave."""
+    initrd = host.work / "initrd.img"
+    initrd.touch()
+
+    result = host.play("ab.yml", ab_once=True, ab_initrd=str(initrd))
 
     assert result.code == 0, result.output
     assert loads(host) == [
-        f"--command-line={DEFAULT_CMDLINE} panic=10 hotplug_acceleration.variant={name}"
+        f"--command-line={DEFAULT_CMDLINE} panic=10 rd.shell=0 rd.emergency=reboot"
+        f" hotplug_acceleration.variant={name}"
         for name in ("stock", "patched")
     ]
     files = sorted((host.results / "raw/fake").iterdir())

@@ -16,6 +16,7 @@ from hotplug_host.preflight import facts as facts_module
 from hotplug_host.preflight.facts import Clocksource, Facts, read_facts, without_first
 from hotplug_host.preflight.judge import GO, NO_GO, PURPOSES, WARNINGS, Plan, judge
 from hotplug_host.preflight.lpar import Platform, lpar_mode, read_platform
+from hotplug_host.preflight.preflight import lines
 from hotplug_host.preflight.workloads import Cpuset, Tasks, Workloads
 from hotplug_host.programs import Ppc64Cpu, read_ppc64_cpu, smt_from_ppc64_cpu
 from hotplug_timer import cli
@@ -356,6 +357,41 @@ def test_isolated_cpus_that_go_are_named(host: FakeHost) -> None:
     _, reasons = said(look(host))
     assert "isolcpus has CPUs 5-7, which smt=off takes" in reasons
     assert "nohz_full" not in reasons
+
+
+def test_services_that_undo_or_disturb_a_run(host: FakeHost) -> None:
+    for name in ("smtstate", "irqbalance", "tuned", "sshd"):
+        host.put(f"etc/systemd/system/multi-user.target.wants/{name}.service", "")
+    facts = look(host)
+    assert facts.services == ("irqbalance", "smtstate", "tuned")
+    for purpose in PURPOSES:
+        reasons = said(facts, purpose=purpose)[1]
+        assert ("smtstate.service brings back at each boot" in reasons) == (purpose != "time")
+        assert ("irqbalance and tuned may move interrupts" in reasons) == (purpose in ("time", "ab"))
+
+
+@pytest.mark.parametrize(
+    ("mounts", "read_only"),
+    [
+        ("/dev/sda2 / xfs rw,relatime 0 0\n/dev/sda1 /boot ext4 ro,relatime 0 0\n", True),
+        ("/dev/sda2 / xfs ro,relatime 0 0\n/dev/sda1 /boot ext4 rw 0 0\n", False),
+        ("/dev/sda2 / btrfs ro,relatime 0 0\n", True),
+        ("/dev/sda2 / xfs rw,errors=remount-ro 0 0\nnonsense\n", False),
+        ("", False),
+    ],
+)
+def test_a_boot_directory_that_cannot_be_written(host: FakeHost, mounts: str, read_only: bool) -> None:
+    host.put("proc/mounts", mounts)
+    for purpose in PURPOSES:
+        reasons = said(look(host), purpose=purpose)[1]
+        assert ("/boot is mounted read-only" in reasons) == (read_only and purpose == "install")
+
+
+def test_what_an_lpar_may_take(host: FakeHost) -> None:
+    host.put("proc/powerpc/lparcfg", "shared_processor_mode=1\npartition_entitled_capacity=450\ncapped=0\n")
+    facts = look(host)
+    assert (facts.platform.entitled, facts.platform.capped) == (4.5, False)
+    assert "processors: shared, entitled to 4.5, uncapped" in lines(facts, judge(facts, Plan()), Plan())
 
 
 @pytest.mark.parametrize("name", ["fadump/registered", "fadump_registered"])

@@ -33,6 +33,8 @@ from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
+#: Services that change what a switch or a boot leaves: the SMT level, or where interrupts and tasks run.
+SERVICES = ("irqbalance", "numad", "smtstate", "tuned")
 #: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
 FADUMP = ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")
 OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
@@ -113,6 +115,9 @@ class Facts:
     os_release: dict[str, str] = field(default_factory=dict)
     applied: dict[str, Any] | None = None
     """The state before a switch that a run did and left."""
+    services: tuple[str, ...] = ()
+    """Those of SERVICES that start with the host."""
+    boot_read_only: bool = False
 
     @property
     def deployed(self) -> bool:
@@ -154,6 +159,8 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
         os_release=_read_os_release(fs),
         applied=read_applied(fs, staging),
+        services=_read_services(fs),
+        boot_read_only=_is_boot_read_only(fs.read_optional("/proc/mounts") or ""),
     )
 
 
@@ -235,6 +242,19 @@ def _read_clocksource(fs: Sysfs, staging: Path) -> Clocksource:
         available=tuple((fs.read_optional(AVAILABLE) or "").split()),
         record=read_record(staging / "clocksource.json", ("before", "applied", "boot_id")),
     )
+
+
+def _read_services(fs: Sysfs) -> tuple[str, ...]:
+    wanted = fs.path("/etc/systemd/system")
+    return tuple(name for name in SERVICES if any(wanted.glob(f"*.wants/{name}.service")))
+
+
+def _is_boot_read_only(mounts: str) -> bool:
+    """Return whether what holds /boot is mounted read-only, by /proc/mounts."""
+    options = {
+        fields[1]: fields[3].split(",") for fields in map(str.split, mounts.splitlines()) if fields[3:]
+    }
+    return "ro" in options.get("/boot", options.get("/", []))
 
 
 def _read_os_release(fs: Sysfs) -> dict[str, str]:

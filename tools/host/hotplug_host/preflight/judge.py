@@ -166,6 +166,8 @@ def _timing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    if facts.boot_read_only:
+        yield "/boot is mounted read-only", "mount it writable, or deploy by kexec"
     # The boot loader would stop at it, where neither panic= nor the timer of the way back exists.
     if facts.platform.secure_boot and plan.unsigned:
         yield f"secure boot is on, and {_unsigned(plan)}", SIGN
@@ -217,6 +219,7 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     yield from _slow(facts)
     if plan.purpose in (DEPLOY, INSTALL):
         yield from _fallback(facts, plan)
+    yield from _services(facts, plan)
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (
             "the LPAR shares its processors with others, whose load shows in the seconds",
@@ -234,6 +237,20 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     if facts.boot_free_bytes is not None and facts.boot_free_bytes < BOOT_SPARE_BYTES:
         yield f"/boot has {_size(facts.boot_free_bytes)} free", "remove kernels that nobody boots"
+
+
+def _services(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    if "smtstate" in facts.services and plan.purpose != TIME:
+        yield (
+            "smtstate.service brings back at each boot the SMT level of the last shutdown",
+            "stop and start it after a switch that is to stay, and disable it while kernels are tried",
+        )
+    movers = [name for name in facts.services if name != "smtstate"]
+    if movers and plan.purpose in (TIME, AB):
+        yield (
+            f"{' and '.join(movers)} may move interrupts or tasks while switches are timed",
+            "stop it for the run, or for all runs that are compared leave it alike",
+        )
 
 
 def _disturbed_tasks(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -24,21 +24,33 @@ class Platform:
     lpar_mode: str | None
     hypervisor: str | None
     secure_boot: bool | None
+    #: What an LPAR may take of its processors: how many, and whether no more when others are idle.
+    entitled: float | None = None
+    capped: bool | None = None
 
 
 def read_platform(fs: Sysfs) -> Platform:
     """Return what the host says of what is below it."""
+    lparcfg = fs.read_optional(LPARCFG) or ""
+    hundredths, capped = (_number(lparcfg, name) for name in ("partition_entitled_capacity", "capped"))
     return Platform(
-        lpar_mode=lpar_mode(fs.read_optional(LPARCFG) or ""),
+        lpar_mode=lpar_mode(lparcfg),
         hypervisor=_hypervisor(fs),
         secure_boot=_secure_boot(fs),
+        entitled=None if hundredths is None else hundredths / 100,
+        capped=None if capped is None else capped == 1,
     )
 
 
 def lpar_mode(lparcfg: str) -> str | None:
     """Return whether an LPAR's processors are its own, by /proc/powerpc/lparcfg; None if it says neither."""
-    mode = re.search(r"^shared_processor_mode=(\d+)", lparcfg, re.MULTILINE)
-    return None if mode is None else DEDICATED if mode[1] == "0" else SHARED
+    mode = _number(lparcfg, "shared_processor_mode")
+    return None if mode is None else DEDICATED if mode == 0 else SHARED
+
+
+def _number(lparcfg: str, name: str) -> int | None:
+    found = re.search(rf"^{name}=(\d+)", lparcfg, re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def _hypervisor(fs: Sysfs) -> str | None:

@@ -10,6 +10,7 @@ from typing import TextIO
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.facts import Facts, read_facts
 from hotplug_host.preflight.judge import NO_GO, Judgement, Plan, judge
+from hotplug_host.preflight.lpar import Platform
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.text import printable
 
@@ -47,7 +48,7 @@ def lines(facts: Facts, judgement: Judgement, plan: Plan) -> list[str]:
         ("command line", facts.cmdline),
         ("CPUs", f"{cpus.online} online of {cpus.present}, {cpus.threads_per_core} threads per core"),
         ("SMT", f"{facts.smt.level}, by {facts.smt.interface}"),
-        ("processors", platform.lpar_mode),
+        ("processors", _processors(platform)),
         ("hypervisor", platform.hypervisor),
         ("secure boot", _word(platform.secure_boot, "off", "on")),
         ("lockdown", kexec.lockdown),
@@ -60,6 +61,15 @@ def lines(facts: Facts, judgement: Judgement, plan: Plan) -> list[str]:
     shown = [f"{name}: {value}" for name, value in rows if value]
     reasons = [f"{reason.level}: {reason}" for reason in judgement.reasons]
     return [*shown, *reasons, f"{judgement.verdict} for {plan.purpose}"]
+
+
+def _processors(platform: Platform) -> str | None:
+    """Return how an LPAR has its processors, in words."""
+    words = [
+        platform.lpar_mode,
+        f"entitled to {platform.entitled:g}" if platform.entitled is not None else None,
+    ]
+    return ", ".join(filter(None, [*words, _word(platform.capped, "uncapped", "capped")])) or None
 
 
 def _word(value: int | None, no: str, yes: str) -> str | None:
