@@ -76,4 +76,5 @@ def refuse(
 
 def asks(command: Sequence[str]) -> bool:
     """Whether a command only asks."""
-    return command[0] == "systemctl" and command[1] in ("is-system-running", "show", "is-enabled")
+    asking = ("is-system-running", "list-unit-files", "list-units", "show", "is-enabled")
+    return command[0] == "systemctl" and command[1] in asking

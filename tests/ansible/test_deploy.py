@@ -233,6 +233,30 @@ def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeLpar) ->
 
 
 @pytest.mark.slow
+def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> None:
+    """Such as without the firewall, which its configuration lacks."""
+    both = {"enabled": ["firewalld.service", "sshd.service"]}
+    units = {DEFAULT_RELEASE: both["enabled"], RELEASE: ["sshd.service"]}
+    for release, active in units.items():
+        host.put(f"units-{release}.json", json.dumps(both | {"active": active}))
+
+    result = deploy(host, host.packed("patched"))
+
+    assert_fails(
+        result,
+        f"{RELEASE} came up, and is not kept: the host does worse than before",
+        "not running: firewalld.service; mend that, or name",
+        f"The host is back on {DEFAULT_RELEASE} with SMT as it was",
+    )
+    assert_back(host)
+
+    result = deploy(host, host.packed("patched"), deploy_health_ignore=["firewalld.service"])
+
+    assert result.code == 0, result.output
+    assert host.get("proc/sys/kernel/osrelease") == RELEASE
+
+
+@pytest.mark.slow
 def test_an_installed_kernel_that_panics_leaves_nothing(host: FakeLpar) -> None:
     host.distribution(*DISTRIBUTIONS["redhat"][:2])
 

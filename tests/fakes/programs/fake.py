@@ -160,6 +160,12 @@ def systemctl(argv: list[str]) -> int:
     if verb == "is-system-running":
         sys.stdout.write("running\n")
         return 0
+    if verb in ("list-units", "list-unit-files"):
+        release = (ROOT / "proc/sys/kernel/osrelease").read_text().strip()
+        states = stored(ROOT / f"units-{release}.json")
+        state = next(word.partition("=")[2] for word in argv if word.startswith("--state="))
+        sys.stdout.write("".join(f"{unit} {state}\n" for unit in states.get(state, [])))
+        return 0
     if verb in ("stop", "daemon-reload"):
         if verb == "stop" and unit_runs():
             os.kill(int(UNIT.read_text()), 15)

@@ -21,6 +21,7 @@ STEPS = (
     "boot-entry",
     "boot-fallback",
     "clocksource",
+    "health",
     "kexec-load",
     "rcu-expedited",
     "run-lock",

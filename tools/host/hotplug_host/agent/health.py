@@ -1,0 +1,140 @@
+"""Look how a host does, or compare with how it did before: services, file systems, links, protection.
+
+A kernel that answers may still have come up without its firewall, a mount or half of its links.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hotplug_host.arguments import add_sysroot
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.preflight.facts import FADUMP
+from hotplug_host.programs import find_program, output_of
+from hotplug_host.sysfs import Sysfs
+
+#: Seconds that a boot may still take after the host answers.
+BOOT_S = 600
+
+
+@dataclass(frozen=True)
+class Health:
+    """How a host does. Lists are sorted."""
+
+    failed: tuple[str, ...]
+    """Units that have failed."""
+    running: tuple[str, ...]
+    """Services that start with the host, and are active."""
+    writable: tuple[str, ...]
+    read_only: tuple[str, ...]
+    """Mount points of file systems on devices or servers, by how they are mounted."""
+    links: tuple[str, ...]
+    """Network interfaces that are up."""
+    enforces: bool
+    """Whether SELinux enforces its policy."""
+    filters: bool
+    """Whether nftables has rules."""
+    dumps: bool
+    """Whether a crash would leave a dump."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the step."""
+    parser.add_argument("--before", type=json.loads, metavar="JSON", help="how the host did then")
+    parser.add_argument("--ignore", action="append", default=[], metavar="NAME", help="a unit, mount or link")
+    add_sysroot(parser)
+
+
+def act(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Look; ToolError (OPERATION) when something of before is not as it was."""
+    if arguments.before is not None:
+        _wait_for_boot()
+    now = read_health(Sysfs(arguments.sysroot))
+    if arguments.before is not None:
+        worse = list(differences(from_record(arguments.before), now, arguments.ignore))
+        if worse:
+            raise ToolError(f"the host does worse than before: {', '.join(worse)}", code=ExitCode.OPERATION)
+    return {"changed": False, "health": asdict(now)}
+
+
+def from_record(record: Mapping[str, Any]) -> Health:
+    """Return what `asdict` made a record of, and JSON lists of its tuples."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
+    }
+    return Health(**values)
+
+
+def read_health(fs: Sysfs) -> Health:
+    """Ask systemd, the kernel and nft."""
+    mounts = dict(_mounts(fs.read_optional("/proc/mounts") or ""))
+    enabled = _units("list-unit-files", "--type=service", "--state=enabled")
+    return Health(
+        failed=_units("list-units", "--state=failed"),
+        running=tuple(sorted(set(enabled) & set(_units("list-units", "--type=service", "--state=active")))),
+        writable=tuple(sorted(place for place, read_only in mounts.items() if not read_only)),
+        read_only=tuple(sorted(place for place, read_only in mounts.items() if read_only)),
+        links=tuple(sorted(_links(fs))),
+        enforces=fs.read_optional("/sys/fs/selinux/enforce") == "1",
+        filters=_has_rules(),
+        dumps=any(fs.read_optional(name) == "1" for name in ("/sys/kernel/kexec_crash_loaded", *FADUMP)),
+    )
+
+
+def differences(before: Health, now: Health, ignored: Sequence[str] = ()) -> Iterator[str]:
+    """Yield, in words, what is worse than before, but for units, mounts and links that are IGNORED."""
+    gone = set(before.writable + before.read_only) - set(now.writable + now.read_only)
+    for what, names in (
+        ("failed", set(now.failed) - set(before.failed)),
+        ("not running", set(before.running) - set(now.running) - set(now.failed)),
+        ("not mounted", gone),
+        ("mounted read-only", set(now.read_only) & set(before.writable) - set(before.read_only)),
+        ("link down", set(before.links) - set(now.links)),
+    ):
+        for name in sorted(names - set(ignored)):
+            yield f"{what}: {name}"
+    for text, was, still in (
+        ("SELinux does not enforce", before.enforces, now.enforces),
+        ("no firewall rules", before.filters, now.filters),
+        ("a crash leaves no dump", before.dumps, now.dumps),
+    ):
+        if was and not still:
+            yield text
+
+
+def _wait_for_boot() -> None:
+    """Wait until systemd has started all it starts; what is still not done then shows below."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            ["systemctl", "is-system-running", "--wait"], capture_output=True, check=False, timeout=BOOT_S
+        )
+
+
+def _units(*words: str) -> tuple[str, ...]:
+    """Return the units that systemctl lists, sorted; none on a host without it."""
+    printed = output_of(["systemctl", *words, "--plain", "--no-legend", "--no-pager"]) or ""
+    return tuple(sorted(line.split()[0] for line in printed.splitlines() if line.split()))
+
+
+def _mounts(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield mount points of devices and servers, and whether they are read-only."""
+    for fields in (line.split() for line in text.splitlines()):
+        if fields[3:] and (fields[0].startswith(("/", "//")) or ":" in fields[0]):
+            yield fields[1], "ro" in fields[3].split(",")
+
+
+def _links(fs: Sysfs) -> Iterator[str]:
+    for path in fs.path("/sys/class/net").glob("*/operstate"):
+        if fs.read_optional(f"/sys/class/net/{path.parent.name}/operstate") == "up":
+            yield path.parent.name
+
+
+def _has_rules() -> bool:
+    program = find_program("nft")
+    return bool(program and output_of([program, "list", "ruleset"]))
