@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hotplug_common import lock
 from hotplug_host.errors import ToolError
 from smt_fleet import cli, runs
 
+#: The fixture below has the program take another one for its own.
+PYTHON = sys.executable
 #: Notes how it was called, and writes the events of the file `events` beside it.
 PLAYBOOK = """#!{python}
 import json, os, sys
@@ -60,9 +66,9 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     programs = tmp_path / "bin"
     programs.mkdir()
     playbook = programs / "ansible-playbook"
-    playbook.write_text(PLAYBOOK.format(python=sys.executable, here=str(tmp_path)))
+    playbook.write_text(PLAYBOOK.format(python=PYTHON, here=str(tmp_path)))
     playbook.chmod(0o755)
-    (programs / "ansible").symlink_to(Path(sys.executable).with_name("ansible"))
+    (programs / "ansible").symlink_to(Path(PYTHON).with_name("ansible"))
     monkeypatch.setattr(cli.sys, "executable", str(programs / "python"))
     monkeypatch.setenv("ANSIBLE_LOCALHOST_WARNING", "0")
     return Stand(tmp_path, capsys)
@@ -157,14 +163,55 @@ def test_status_and_report_read_a_run_that_goes_on(stand: Stand) -> None:
     with (folder / "state.jsonl").open("a") as state:
         state.write('{"event": "ended", "ho')
 
-    code, out, _ = stand.call("status", "last", "--format", "json")
+    with lock.held_if_free(folder / "lock"):
+        code, out, _ = stand.call("status", "last", "--format", "json")
+        refused = stand.call("resume", "last")
 
     assert code == 0
     found = json.loads(out)
     assert (found["over"], found["exit_code"]) == (False, None)
     assert [(row["phase"], row["verdict"]) for row in found["hosts"]] == [("change", "running")]
-    assert "| running |" in stand.call("report", "last", "--format", "markdown")[1]
-    assert "| running |" in (folder / "summary.md").read_text()
+    assert (refused[0], "is at work; see smt-fleet status" in refused[2]) == (3, True)
+
+    # Its controller has died.
+    found = json.loads(stand.call("status", "last", "--format", "json")[1])
+    assert (found["over"], found["exit_code"]) == (True, 7)
+    assert "| not-reached |" in stand.call("report", "last", "--format", "markdown")[1]
+    assert "| not-reached |" in (folder / "summary.md").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_lets_ansible_end_and_the_summary_is_written(stand: Stand, number: int, code: int) -> None:
+    """A terminal sends the one to both; the other comes to smt-fleet alone, which passes it on."""
+    playbook = stand.folder / "bin/ansible-playbook"
+    end = json.dumps([planned("lpar1"), *became("lpar1", failed=True), {"event": "end"}])
+    playbook.write_text(
+        f"#!{PYTHON}\nimport json, os, time\nfrom pathlib import Path\n"
+        f"open({str(stand.folder / 'begun')!r}, 'w').close()\n"
+        "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(0.5)\n"
+        f"    lines = ''.join(json.dumps(one) + chr(10) for one in json.loads({end!r}))\n"
+        "    (Path(os.environ['SMT_FLEET_RUN']) / 'state.jsonl').write_text(lines)\n"
+    )
+    (stand.folder / "bin/python").symlink_to(PYTHON)
+    words = ["apply", "-i", str(stand.inventory), "--level", "off", "--output-dir", str(stand.runs)]
+    process = subprocess.Popen(
+        [str(stand.folder / "bin/python"), "-m", "smt_fleet.cli", *words],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    while not (stand.folder / "begun").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+
+    out, _ = process.communicate(timeout=30)
+
+    assert process.returncode == code
+    assert "failed-restored" in out
+    assert "failed-restored" in (stand.run() / "summary.csv").read_text()
 
 
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
@@ -199,6 +246,8 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
             2,
             "'25:00' is no time; give HH:MM",
         ),
+        (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
+        (("apply", "-i", "/etc/hosts", "--level", "off", "--soak", "-1"), 2, "'-1' is not a whole number"),
         (("status", "last"), 4, "no run 'last'"),
         (("resume", "../x"), 4, "no run '../x'"),
     ],

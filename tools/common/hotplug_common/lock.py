@@ -17,14 +17,33 @@ def held(path: Path, say: Say, what: str) -> Iterator[None]:
 
     The file stays: removing it would let two runs lock two different files.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with _opened(path) as fd:
+        if not _take(fd):
             say(f"waiting: another run is using {what}")
             fcntl.flock(fd, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def held_if_free(path: Path) -> Iterator[bool]:
+    """Hold the lock file at `path` unless another run has it; yields whether it was free."""
+    with _opened(path) as fd:
+        yield _take(fd)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        yield fd
     finally:
         os.close(fd)
+
+
+def _take(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

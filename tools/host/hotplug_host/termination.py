@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -43,15 +43,17 @@ def _raise(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def held_back(tell: Callable[[int], None] = lambda _number: None) -> Iterator[None]:
     """Hold signals that would end the program until the block is done: cleaning up is not interrupted.
 
-    Handlers, unlike a signal mask, are not inherited by a program started meanwhile. For the main thread.
+    Each is passed to TELL. Handlers, unlike a signal mask, are not inherited by a program started meanwhile.
+    For the main thread.
     """
     pending: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
         pending.append(number)
+        tell(number)
 
     before = {number: signal.signal(number, note) for number in ENDINGS}
     try:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hotplug_common import lock
 from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
-from hotplug_host import __version__
+from hotplug_host import __version__, termination
+from hotplug_host.arguments import count
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
@@ -172,14 +175,14 @@ def _add_flow(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-failed",
-        type=int,
+        type=count,
         default=0,
         metavar="PERCENT",
         help="of a batch, above which the run ends (default: %(default)s)",
     )
     parser.add_argument(
         "--soak",
-        type=int,
+        type=count,
         default=0,
         metavar="MINUTES",
         help="to wait after the first batch (default: %(default)s)",
@@ -198,7 +201,7 @@ def _add_flow(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--minutes",
-        type=int,
+        type=count,
         default=0,
         metavar="N",
         help="that a host takes at the most (default: %(default)s)",
@@ -218,6 +221,10 @@ def apply_plan(arguments: argparse.Namespace) -> Plan:
 
 def deploy_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `deploy`."""
+    if not arguments.kernel.is_file():
+        raise ToolError(
+            f"there is no {arguments.kernel}", "name the artifact.json of a build", ExitCode.INPUT
+        )
     words = {
         "deploy_artifact": str(arguments.kernel.resolve()),
         "boot": arguments.boot,
@@ -271,9 +278,13 @@ def start(arguments: argparse.Namespace, plan: Plan) -> int:
     return carry_out(folder, plan)
 
 
-def carry_out(folder: Path, plan: Plan, more: Mapping[str, Any] | None = None, limit: str = "") -> int:
-    """Run the playbook of a plan, write the summary, print it, and return its exit code."""
-    variables = {**plan.variables, **(more or {})}
+def carry_out(folder: Path, plan: Plan, pending: Sequence[str] = ()) -> int:
+    """Run the playbook of a plan, write the summary, print it, and return its exit code.
+
+    PENDING are the hosts of a run that goes on.
+    """
+    variables = {**plan.variables, **({"smt_switch_resume": True} if pending else {})}
+    limit = ",".join(pending) or plan.limit
     if plan.command == "check":
         variables["preflight_output_dir"] = str(folder.resolve())
     given = folder / "variables.json"
@@ -284,26 +295,60 @@ def carry_out(folder: Path, plan: Plan, more: Mapping[str, Any] | None = None, l
         str(ANSIBLE / "playbooks" / plan.playbook),
         "-e",
         f"@{given.resolve()}",
-        *(("--limit", limit or plan.limit) if limit or plan.limit else ()),
+        *(("--limit", limit) if limit else ()),
         *plan.arguments,
     ]
     environment = {**os.environ, "SMT_FLEET_RUN": str(folder.resolve())}
     environment.setdefault("ANSIBLE_CONFIG", str(ANSIBLE / "ansible.cfg"))
-    try:
-        code = subprocess.run(command, env=environment, check=False).returncode
-    finally:
-        found = _write(folder, plan, over=True)
+    with lock.held_if_free(folder / runs.LOCK) as free:
+        if not free:
+            raise ToolError(
+                f"the run {folder.name} is at work",
+                f"see {PROGRAM} status {folder.name}",
+                ExitCode.ENVIRONMENT,
+            )
+        runs.drop_cut_line(folder)
+        if pending:
+            runs.note(folder, "resumed", hosts=list(pending))
+        code, found = _played(command, environment, lambda: _ended(folder, plan))
     if not found.hosts:
         raise ToolError("the run came to no host", "see what Ansible printed above", ExitCode.INPUT)
-    print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
     # What no host explains is Ansible's own, such as an error in a variable.
     return found.code or (ExitCode.OPERATION if code else ExitCode.OK)
 
 
-def _write(folder: Path, plan: Plan, over: bool | None = None) -> Outcome:
-    found = outcome(runs.events(folder), undoes=plan.undoes, over=over)
+def _played(
+    command: Sequence[str], environment: Mapping[str, str], write: Callable[[], Outcome]
+) -> tuple[int, Outcome]:
+    """Run a playbook to its end and write what it came to, whatever signals come; return both.
+
+    Ansible has a terminal's Ctrl-C by itself, and puts hosts back before it ends.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def tell(number: int) -> None:
+        if number != signal.SIGINT:
+            for process in started:
+                process.send_signal(signal.SIGINT)
+
+    with termination.held_back(tell):
+        started.append(subprocess.Popen(command, env=environment))
+        code = started[0].wait()
+        return code, write()
+
+
+def _write(folder: Path, found: Outcome) -> Outcome:
+    """Write the summary of a run."""
     for name, text in summary.files(folder.name, found).items():
         (folder / name).write_text(text, "utf-8")
+    return found
+
+
+def _ended(folder: Path, plan: Plan) -> Outcome:
+    """Write and print the summary of a run whose playbook has ended."""
+    found = _write(folder, outcome(runs.events(folder), undoes=plan.undoes, over=True))
+    if found.hosts:
+        print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
     return found
 
 
@@ -316,8 +361,7 @@ def resume(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{folder.name}: every host is as asked\n")
         return ExitCode.OK
     sys.stderr.write(f"{PROGRAM}: going on with {len(pending)} hosts\n")
-    runs.note(folder, "resumed", hosts=pending)
-    return carry_out(folder, plan, {"smt_switch_resume": True}, ",".join(pending))
+    return carry_out(folder, plan, pending)
 
 
 def rollback(arguments: argparse.Namespace) -> int:
@@ -345,10 +389,11 @@ def report(arguments: argparse.Namespace) -> int:
     """Print what a run has come to so far; `report` writes the files as well."""
     folder = runs.find(arguments.output_dir, arguments.run)
     plan = runs.read_plan(folder)
+    # One whose controller died has not noted its end.
+    with lock.held_if_free(folder / runs.LOCK) as over:
+        found = outcome(runs.events(folder), undoes=plan.undoes, over=over)
     if arguments.command == "report":
-        found = _write(folder, plan)
-    else:
-        found = outcome(runs.events(folder), undoes=plan.undoes)
+        _write(folder, found)
     print_tables(summary.sheet(folder.name, found), arguments.format, sys.stdout)
     return ExitCode.OK
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -13,8 +12,7 @@ from typing import Any
 from hotplug_host import jsonl
 from hotplug_host.errors import ExitCode, ToolError
 
-PLAN, STATE, FAILED = "plan.json", "state.jsonl", "failed.txt"
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+PLAN, STATE, LOCK = "plan.json", "state.jsonl", "lock"
 
 
 @dataclass(frozen=True)
@@ -88,6 +86,14 @@ def note(folder: Path, event: str, **words: Any) -> None:
     record = {"event": event, "at": datetime.now(UTC).isoformat(timespec="seconds"), **words}
     with (folder / STATE).open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(record) + "\n")
+
+
+def drop_cut_line(folder: Path) -> None:
+    """Cut off a last event that a crash left half written, so that the next one is a line of its own."""
+    path = folder / STATE
+    if path.exists():
+        whole, end, _ = path.read_bytes().rpartition(b"\n")
+        path.write_bytes(whole + end)
 
 
 def events(folder: Path) -> Iterator[Mapping[str, Any]]:
