@@ -158,3 +158,23 @@ def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
     assert code == 7, out
     assert made.verdicts() == {"lpar1": "not-reached", "lpar2": "not-reached"}
     assert made.hosts["lpar1"].online == set(range(8))
+
+
+def test_hooks_of_the_operator_and_the_change_are_part_of_it(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2"])
+    made.hosts["lpar2"].stick(6)
+    hooks = {}
+    for name in ("before", "after"):
+        file = tmp_path / f"{name}.yml"
+        said = f"{name} {{{{ inventory_hostname }}}} lock={{{{ run_lock_taken.owner | default('none') }}}}"
+        file.write_text(f'- ansible.builtin.debug:\n    msg: "{said}"\n')
+        hooks[f"fleet_hook_{name}"] = str(file)
+    more = {**hooks, "fleet_change": "CHG42", "awx_job_id": 7, "awx_user_name": "ann"}
+    words = [word for name, value in more.items() for word in ("-e", f"{name}={value}")]
+
+    code, out = made.start("apply", "--level", "off", "--batches", "2", *words)
+
+    assert code == 6, out
+    assert [out.count(f"before {name} lock=none") for name in made.hosts] == [1, 1]
+    assert out.count("after lpar1 lock=ann in AWX job 7 for CHG42") == 1
+    assert "after lpar2" not in out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,13 @@ def read_applied(fs: Sysfs, staging: Path) -> dict[str, Any] | None:
     return record if ours else None
 
 
-def describe_holder(lock: Mapping[str, Any]) -> str:
+def describe_holder(lock: Mapping[str, Any], now: datetime | None = None) -> str:
     """Return who holds the host, and since when."""
-    return f"{lock.get('owner')} has been using this host since {lock.get('started')}"
+    started = str(lock.get("started"))
+    said = f"{lock.get('owner')} has been using this host since {started}"
+    try:
+        begun = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return said
+    hours = ((now or datetime.now(timezone.utc)) - begun).total_seconds() / 3600
+    return f"{said}, {f'{hours:.0f} hours' if hours < 48 else f'{hours / 24:.0f} days'} ago"
