@@ -7,10 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -180,6 +182,36 @@ def test_status_and_report_read_a_run_that_goes_on(stand: Stand) -> None:
     assert "| not-reached |" in (folder / "summary.md").read_text()
 
 
+class Hook(BaseHTTPRequestHandler):
+    """Keeps what it is sent."""
+
+    got: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand) -> None:
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    words = ("apply", "-i", str(stand.inventory), "--level", "off", "--notify")
+    with HTTPServer(("127.0.0.1", 0), Hook) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}/hook"
+        assert stand.call(*words, url)[0] == 0
+        thread.join()
+    assert [(got["exit_code"], len(got["hosts"])) for got in Hook.got] == [(0, 1)]
+
+    code, _, err = stand.call(*words, url)
+    assert code == 0
+    assert f"smt-fleet: warning: {url} did not take the summary: [Errno 111]" in err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_lets_ansible_end_and_the_summary_is_written(stand: Stand, number: int, code: int) -> None:
@@ -248,6 +280,12 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
         ),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
         (("apply", "-i", "/etc/hosts", "--level", "off", "--soak", "-1"), 2, "'-1' is not a whole number"),
+        (
+            ("apply", "-i", "/etc/hosts", "--level", "off", "--notify", "file:///etc/passwd"),
+            2,
+            "'file:///etc/passwd' is no address of a web hook",
+        ),
+        (("rollback", "last", "--limit", "a"), 2, "a run has its own hosts; leave out -i and --limit"),
         (("status", "last"), 4, "no run 'last'"),
         (("resume", "../x"), 4, "no run '../x'"),
     ],

@@ -20,7 +20,7 @@ from hotplug_host.arguments import count
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
-from smt_fleet import batches, inventory, runs, summary
+from smt_fleet import batches, inventory, notice, runs, summary
 from smt_fleet.batches import Batch
 from smt_fleet.outcome import Outcome, outcome
 from smt_fleet.runs import Plan
@@ -154,6 +154,9 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-e", dest="extra", action="append", default=[], metavar="NAME=VALUE", help="a variable"
     )
+    parser.add_argument(
+        "--notify", default="", metavar="URL", help="web hook that gets summary.json (POST) when the run ends"
+    )
     parser.add_argument("arguments", nargs="*", help="more arguments of ansible-playbook, after --")
 
 
@@ -266,8 +269,21 @@ def _plan(arguments: argparse.Namespace, command: str, playbook: str, variables:
     for path in inventories:
         if not Path(path).exists():
             raise ToolError(f"there is no inventory {path}", "name yours with -i", ExitCode.INPUT)
-    more = [word for pair in arguments.extra for word in ("-e", pair)] + arguments.arguments
-    return Plan(command, playbook, inventories, dict(variables), arguments.limit, more)
+    notice.check(arguments.notify)
+    return Plan(
+        command,
+        playbook,
+        inventories,
+        dict(variables),
+        arguments.limit,
+        _more(arguments),
+        arguments.notify,
+    )
+
+
+def _more(arguments: argparse.Namespace) -> list[str]:
+    """Return what ansible-playbook gets beside the plan."""
+    return [word for pair in arguments.extra for word in ("-e", pair)] + list(arguments.arguments)
 
 
 def start(arguments: argparse.Namespace, plan: Plan) -> int:
@@ -349,6 +365,8 @@ def _ended(folder: Path, plan: Plan) -> Outcome:
     found = _write(folder, outcome(runs.events(folder), undoes=plan.undoes, over=True))
     if found.hosts:
         print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
+    if plan.notify and (problem := notice.post(plan.notify, (folder / "summary.json").read_text("utf-8"))):
+        sys.stderr.write(f"{PROGRAM}: warning: {problem}\n")
     return found
 
 
@@ -368,6 +386,9 @@ def rollback(arguments: argparse.Namespace) -> int:
     """Bring hosts back: those that a run changed, or all of an inventory."""
     if not arguments.run:
         return start(arguments, _plan(arguments, "rollback", "rollback.yml", {}))
+    if arguments.inventory or arguments.limit:
+        raise ToolError("a run has its own hosts", "leave out -i and --limit, or the run", ExitCode.USAGE)
+    notice.check(arguments.notify)
     folder = runs.find(arguments.output_dir, arguments.run)
     plan = runs.read_plan(folder)
     hosts = [host.name for host in outcome(runs.events(folder), undoes=False).hosts if host.touched]
@@ -380,7 +401,8 @@ def rollback(arguments: argparse.Namespace) -> int:
         plan.inventories,
         {},
         ",".join(hosts),
-        plan.arguments + arguments.arguments,
+        plan.arguments + _more(arguments),
+        arguments.notify or plan.notify,
     )
     return start(arguments, back)
 

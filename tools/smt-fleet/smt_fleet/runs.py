@@ -26,6 +26,8 @@ class Plan:
     limit: str = ""
     arguments: list[str] = field(default_factory=list)
     """More arguments of ansible-playbook."""
+    notify: str = ""
+    """Web hook that gets the summary."""
 
     @property
     def undoes(self) -> bool:
