@@ -15,12 +15,12 @@ from tests.fakes.fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, NOW
 #: Those for measured hosts.
 ALL_PLAYBOOKS = [
     "ab.yml",
-    "apply-now.yml",
+    "apply.yml",
     "bisect.yml",
     "clocks.yml",
     "deploy.yml",
     "preflight.yml",
-    "rcu-variants.yml",
+    "rcu_variants.yml",
     "regress.yml",
     "rollback.yml",
     "time.yml",

@@ -34,7 +34,7 @@ RELEASE = "6.12-patched"
 def test_the_pages_have_every_playbook_that_they_are_about() -> None:
     assert {playbook for playbooks, _ in COMMANDS for playbook in playbooks.split()} == {
         *(
-            "apply-now.yml",
+            "apply.yml",
             "build.yml",
             "deploy.yml",
             "preflight.yml",

@@ -1,4 +1,4 @@
-"""Whole runs of preflight.yml, time.yml and apply-now.yml against the fake host."""
+"""Whole runs of preflight.yml, time.yml and apply.yml against the fake host."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_a_failed_timing_is_fetched_and_the_host_restored(host: FakeLpar) -> Non
 
 
 def test_a_switch_is_done_once(switching: FakeLpar) -> None:
-    result = switching.play("apply-now.yml", smt_switch_level="off", smt_switch_tune_fqs=True)
+    result = switching.play("apply.yml", smt_switch_level="off", smt_switch_tune_fqs=True)
 
     assert result.code == 0, result.output
     assert switching.online == {0, 4}
@@ -181,7 +181,7 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert left(switching) == ["applied.json"]
     switches = switching.get("ppc64_cpu.log").splitlines()
 
-    result = switching.play("apply-now.yml", smt_switch_level="off")
+    result = switching.play("apply.yml", smt_switch_level="off")
 
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online as it is" in result.flat
@@ -211,7 +211,7 @@ def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
     """And another one goes on with it; the host switches once."""
     switching.install_ppc64_cpu(path="control", pause=8)
     switching.put("slow-timing", "")
-    words = [*switching.options(smt_switch_level="off"), str(ANSIBLE / "playbooks/apply-now.yml")]
+    words = [*switching.options(smt_switch_level="off"), str(ANSIBLE / "playbooks/apply.yml")]
     controller = subprocess.Popen(
         [*ROOT_HERE, str(BIN / "ansible-playbook"), *words],
         env=switching.environment(),
@@ -227,10 +227,10 @@ def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
         os.killpg(controller.pid, signal.SIGKILL)
         controller.wait()
 
-    refused = switching.play("apply-now.yml", smt_switch_level="off")
-    other = switching.play("apply-now.yml", smt_switch_level="2", smt_switch_resume=True)
+    refused = switching.play("apply.yml", smt_switch_level="off")
+    other = switching.play("apply.yml", smt_switch_level="2", smt_switch_resume=True)
     assert len(switching.online) > 2, "it goes on"
-    result = switching.play("apply-now.yml", smt_switch_level="off", smt_switch_resume=True)
+    result = switching.play("apply.yml", smt_switch_level="off", smt_switch_resume=True)
 
     assert_fails(refused, "if it is gone, go on with it by -e smt_switch_resume=true, or run")
     assert_fails(other, "has begun to switch this host to smt=off, not 2")
@@ -262,14 +262,14 @@ def test_the_first_command_of_an_operator_needs_no_settings(host: FakeLpar) -> N
 def test_a_switch_in_check_mode_is_a_dry_run(switching: FakeLpar) -> None:
     before = files_below(switching.root)
 
-    result = switching.play("apply-now.yml", "--check", smt_switch_level="2")
+    result = switching.play("apply.yml", "--check", smt_switch_level="2")
 
     assert result.code == 0, result.output
     assert "would switch to smt=2 with ppc64_cpu: online are CPUs 0-7, afterwards 0-1,4-5" in result.flat
     assert result.changed() == 1
     assert files_below(switching.root) == before
 
-    result = switching.play("apply-now.yml", "--check", smt_switch_level="on")
+    result = switching.play("apply.yml", "--check", smt_switch_level="on")
 
     assert result.code == 0, result.output
     assert result.changed() == 0
@@ -280,7 +280,7 @@ def test_a_switch_that_fails_names_the_cpu_and_gives_the_host_back(switching: Fa
     switching.stick(6)
     switching.hosts["other"] = {"ansible_connection": "local"}
 
-    result = switching.play("apply-now.yml", smt_switch_level="off")
+    result = switching.play("apply.yml", smt_switch_level="off")
 
     assert_fails(result, "fake: SMT could not be switched to off")
     assert "CPUs 6-7 online but should be offline" in result.flat
@@ -333,7 +333,7 @@ def test_what_a_timing_refuses(not_timed: Refusals, case: Case) -> None:
 def not_switched(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     work = tmp_path_factory.mktemp("switch")
     all_at_once = {"smt_switch_serial": "100%", "smt_switch_max_fail_percentage": 100}
-    return refuse(work, "apply-now.yml", NOT_SWITCHED, act, **all_at_once)
+    return refuse(work, "apply.yml", NOT_SWITCHED, act, **all_at_once)
 
 
 @pytest.mark.parametrize("case", NOT_SWITCHED, ids=str)

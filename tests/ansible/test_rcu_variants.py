@@ -1,4 +1,4 @@
-"""Whole runs of rcu-variants.yml against the fake host, down to the table."""
+"""Whole runs of rcu_variants.yml against the fake host, down to the table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def give_kernels(host: FakeLpar) -> None:
 
 @pytest.mark.slow
 def test_four_rows_in_turns_and_the_table(lpar: FakeLpar) -> None:
-    result = lpar.play("rcu-variants.yml")
+    result = lpar.play("rcu_variants.yml")
 
     assert result.code == 0, result.output
     order = [*NAMES, "rcu_expedited", "rcu_expedited", *reversed(NAMES)]
@@ -64,7 +64,7 @@ def test_a_row_is_measured_beside_one_that_was_and_makes_the_table(lpar: FakeLpa
     lpar.put("proc/sys/kernel/osrelease", DEFAULT_RELEASE)
 
     result = lpar.play(
-        "rcu-variants.yml",
+        "rcu_variants.yml",
         rcu_variants_rows=["stock", "rcu_expedited"],
         rcu_variants_cpus="1-3",
         ab_once=True,
@@ -85,7 +85,7 @@ def test_some_rows_and_a_cpu_list(lpar: FakeLpar) -> None:
     lpar.variables["rcu_variants_artifacts"] = {"stock": str(lpar.artifact("stock"))}
 
     result = lpar.play(
-        "rcu-variants.yml", rcu_variants_rows=["stock", "rcu_expedited"], rcu_variants_cpus="1-3"
+        "rcu_variants.yml", rcu_variants_rows=["stock", "rcu_expedited"], rcu_variants_cpus="1-3"
     )
 
     assert result.code == 0, result.output
@@ -109,7 +109,7 @@ def test_some_rows_and_a_cpu_list(lpar: FakeLpar) -> None:
 def test_check_mode_changes_nothing_and_says_what_a_run_would_do(lpar: FakeLpar) -> None:
     before = {path: path.read_bytes() for path in lpar.root.rglob("*") if path.is_file()}
 
-    result = lpar.play("rcu-variants.yml", "--check")
+    result = lpar.play("rcu_variants.yml", "--check")
 
     assert result.code == 0, result.output
     assert (
@@ -126,7 +126,7 @@ def test_rows_that_are_not_what_they_say_make_no_table(lpar: FakeLpar) -> None:
     """The same kernel under two names: the results are kept, the host is back, the run has failed."""
     lpar.artifact("cpuidle-expedited", boots="6.12-stock", release="6.12-stock")
 
-    result = lpar.play("rcu-variants.yml", rcu_variants_rows=["stock", "cpuidle-expedited"])
+    result = lpar.play("rcu_variants.yml", rcu_variants_rows=["stock", "cpuidle-expedited"])
 
     assert_fails(result, "row cpuidle-expedited ran 6.12-stock, the stock kernel")
     assert len(list((lpar.results / "raw/fake").iterdir())) == 4
@@ -138,7 +138,7 @@ def test_rows_that_are_not_what_they_say_make_no_table(lpar: FakeLpar) -> None:
 def test_a_failed_row_keeps_its_results_and_makes_no_table(lpar: FakeLpar) -> None:
     lpar.put("timer-fault", "fails")
 
-    result = lpar.play("rcu-variants.yml")
+    result = lpar.play("rcu_variants.yml")
 
     assert_fails(result, "variant 'stock' did not complete")
     assert not (lpar.results / "table").exists()
@@ -169,7 +169,7 @@ REFUSED = [
 @pytest.fixture(scope="module")
 def refusals(tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     """One run that refuses all hosts."""
-    return refuse(tmp_path_factory.mktemp("refusals"), "rcu-variants.yml", REFUSED, give_kernels)
+    return refuse(tmp_path_factory.mktemp("refusals"), "rcu_variants.yml", REFUSED, give_kernels)
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=str)

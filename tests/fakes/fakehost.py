@@ -247,6 +247,10 @@ class FakeHost:
         self.put(f"sys/devices/system/cpu/cpu{cpu}/online", "1" if online else "0")
         cpus = self.online | {cpu} if online else self.online - {cpu}
         self.put("sys/devices/system/cpu/online", format_cpulist(cpus))
+        # An interrupt that lost all its CPUs goes to the others, and stays there.
+        for path in self.root.glob("proc/irq/*/smp_affinity_list"):
+            if parse_cpulist(path.read_text().strip()).isdisjoint(cpus):
+                path.write_text(format_cpulist(cpus) + "\n")
         self._publish()
 
     @property

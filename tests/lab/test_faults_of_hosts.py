@@ -199,7 +199,7 @@ def test_a_connection_cut_in_the_middle_of_a_switch(host: Host) -> None:
     before = host.looks()
     host.lab.must("ssh", GUEST, "--", CUT)
 
-    done = host.lab.play("apply-now.yml", GUEST, {"smt_switch_level": "off", "smt_switch_poll": 5})
+    done = host.lab.play("apply.yml", GUEST, {"smt_switch_level": "off", "smt_switch_poll": 5})
 
     assert done.returncode == 0, done.stdout[-4000:]
     assert "smt=off: 2 of 8 CPUs online after" in " ".join(done.stdout.split())

@@ -63,7 +63,7 @@ def test_the_running_kernel_is_timed_and_the_guest_as_it_was(guest: str, lab: La
 
 def test_a_switch_is_done_once(guest: str, lab: Lab) -> None:
     for said in ("CPUs online after", "CPUs online as it is"):
-        done = lab.play("apply-now.yml", guest, {"smt_switch_level": "off"})
+        done = lab.play("apply.yml", guest, {"smt_switch_level": "off"})
         assert done.returncode == 0, done.stdout[-4000:]
         assert f"{guest}: smt=off: 2 of 4 {said}" in " ".join(done.stdout.split())
     assert online(lab) == "0,2 0"

@@ -30,7 +30,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
         "ab_settle": 0,
         "ab_results_dir": str(results),
     }
-    done = lab.play("rcu-variants.yml", GUEST, variables)
+    done = lab.play("rcu_variants.yml", GUEST, variables)
     assert done.returncode == 0, done.stdout[-4000:]
     table: Path = results / "table" / GUEST / "rcu-variants.json"
     found: list[dict[str, Any]] = json.loads(table.read_text())["rows"]

@@ -1,4 +1,6 @@
+import errno
 import json
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -105,6 +107,34 @@ def test_offline_cpus_and_cores_come_back_exactly_as_they_were(execute: Execute,
     execute()
     assert host.online == {0, 1, 2}
     assert host.control == "on"
+
+
+def test_interrupts_get_the_cpus_back_that_they_had(execute: Execute, host: FakeHost) -> None:
+    """A run takes their CPUs away; the kernel does not give them back."""
+    host.put("proc/irq/30/smp_affinity_list", "5")
+    host.put("proc/irq/31/smp_affinity_list", "0-7")
+
+    execute()
+
+    assert host.get("proc/irq/30/smp_affinity_list") == "5"
+    assert host.get("proc/irq/31/smp_affinity_list") == "0-7"
+
+
+def test_an_interrupt_that_keeps_its_new_cpus_is_named(
+    execute: Execute, host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does that the kernel manages itself."""
+    host.put("proc/irq/30/smp_affinity_list", "5")
+    write = FakeSysfs.write
+
+    def refuse(fs: FakeSysfs, name: str, text: str) -> None:
+        if "/irq/" in name:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        write(fs, name, text)
+
+    monkeypatch.setattr(FakeSysfs, "write", refuse)
+
+    assert "interrupts 30 did not take back the CPUs that they had" in execute()
 
 
 def test_an_smt_level_in_between_comes_back(execute: Execute, host: FakeHost) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hotplug_host.child import Watch, run_function
 from hotplug_host.errors import ToolError
 from hotplug_host.sysfs import SMT_ACTIVE, SMT_CONTROL, Sysfs
 from hotplug_host.topology import cpu_file, describe_difference, read_control, read_online, read_present
+
+IRQS = "/proc/irq"
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,27 @@ def restore_state(fs: Sysfs, saved: SavedState, timeout_s: float) -> str | None:
     if left is None:
         return None
     return f"{left} ({result.error})" if result.error else left
+
+
+def read_affinities(fs: Sysfs) -> dict[str, str]:
+    """Return the CPU list of each interrupt, by its file."""
+    names = (f"{IRQS}/{path.parent.name}/smp_affinity_list" for path in fs.glob(IRQS, "*/smp_affinity_list"))
+    return {name: cpus for name in names if (cpus := fs.read_optional(name)) is not None}
+
+
+def put_affinities_back(fs: Sysfs, saved: Mapping[str, str]) -> list[str]:
+    """Give interrupts the CPUs back that they lost; returns those that refused.
+
+    The kernel moves an interrupt whose CPUs all go offline to the others, and leaves it there.
+    """
+    refused = []
+    for name, cpus in saved.items():
+        if fs.read_optional(name) not in (None, cpus):
+            try:
+                fs.write(name, cpus)
+            except OSError:
+                refused.append(name.split("/")[-2])
+    return refused
 
 
 def difference(fs: Sysfs, saved: SavedState) -> str | None:

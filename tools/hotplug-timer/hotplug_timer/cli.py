@@ -61,7 +61,7 @@ examples:
 RCU_VARIANTS_DESCRIPTION = """\
 Make the table of what the waits for RCU grace periods cost CPU hotplug: CPUs offline and online one by one,
 on a stock kernel, without the wait in cpuidle, with that one expedited, and with all expedited; next to the
-figures published for a POWER9 of 128 CPUs. ansible/playbooks/rcu-variants.yml measures the rows.
+figures published for a POWER9 of 128 CPUs. ansible/playbooks/rcu_variants.yml measures the rows.
 Each is checked to be what it says: its kernel, its RCU setting, the same machine and boot method.
 """
 RCU_VARIANTS_EPILOG = """\

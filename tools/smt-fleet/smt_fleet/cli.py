@@ -219,7 +219,7 @@ def check_plan(arguments: argparse.Namespace) -> Plan:
 def apply_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `apply`."""
     words = {"smt_switch_level": arguments.level, "smt_switch_max_fail_percentage": arguments.max_failed}
-    return _plan(arguments, "apply", "apply-now.yml", words | _flow(arguments))
+    return _plan(arguments, "apply", "apply.yml", words | _flow(arguments))
 
 
 def deploy_plan(arguments: argparse.Namespace) -> Plan:

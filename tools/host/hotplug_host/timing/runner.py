@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -23,7 +24,14 @@ from hotplug_host.records import (
     Record,
     end_record,
 )
-from hotplug_host.restore import SavedState, difference, restore_state, save_state
+from hotplug_host.restore import (
+    SavedState,
+    difference,
+    put_affinities_back,
+    read_affinities,
+    restore_state,
+    save_state,
+)
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.counters import choose_counter
@@ -56,7 +64,9 @@ class Runner:
         self.settings.hooks.check()
         kind = self.settings.operations[0].kind
         with opened(self.fs, self.stop, self.stream, kind, self.settings.via) as session:
-            way_back = WayBack(session, save_state(self.fs), self.settings.timeout_s)
+            way_back = WayBack(
+                session, save_state(self.fs), self.settings.timeout_s, read_affinities(self.fs)
+            )
             machine = discover(self.settings, session, way_back)
             Run(self.settings, session, way_back, machine).execute()
 
@@ -68,12 +78,19 @@ class WayBack:
     session: Session
     saved: SavedState
     timeout_s: float
+    affinities: Mapping[str, str]
 
     def go(self) -> str | None:
         """Put the state back; returns how the host still differs, None when it does not."""
         if self.session.stop.requested and difference(self.session.fs, self.saved) is not None:
             self.session.progress.note("stop requested: putting the SMT state back")
-        return restore_state(self.session.fs, self.saved, self.timeout_s)
+        left = restore_state(self.session.fs, self.saved, self.timeout_s)
+        refused = put_affinities_back(self.session.fs, self.affinities) if left is None else []
+        if refused:
+            self.session.progress.note(
+                f"interrupts {', '.join(refused)} did not take back the CPUs that they had"
+            )
+        return left
 
 
 def discover(settings: Settings, session: Session, way_back: WayBack) -> Machine:

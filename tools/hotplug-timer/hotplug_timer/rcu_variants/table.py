@@ -108,7 +108,7 @@ def _check_rows(runs: Sequence[Run], names: Sequence[str]) -> None:
     if missing:
         raise _wrong(
             f"no results of row {', '.join(missing)}; there are {', '.join(measured)}",
-            "measure all with ansible/playbooks/rcu-variants.yml, or name those there are with --rows",
+            "measure all with ansible/playbooks/rcu_variants.yml, or name those there are with --rows",
         )
 
 

@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
         commands,
         NAME,
         summary="make the table of RCU variants, and judge its counts",
-        description="""Make the table of RCU variants with the playbook rcu-variants.yml, in a guest of
+        description="""Make the table of RCU variants with the playbook rcu_variants.yml, in a guest of
 ppc64le.
 Proven: the counts of all four rows. The seconds are printed.""",
         examples="""examples:
@@ -69,11 +69,11 @@ def _find(order: Order, iterations: int, ground: Ground) -> list[str]:
         "ab_warmup": 1,
         "ab_results_dir": str(ground.results.absolute()),
     }
-    done = lab.play("rcu-variants.yml", guest.name, variables, timeout=PLAY_S)
+    done = lab.play("rcu_variants.yml", guest.name, variables, timeout=PLAY_S)
     (ground.results / "play.log").write_text(done.stdout + done.stderr)
     if done.returncode:
         raise ToolError(
-            f"rcu-variants.yml ended with {done.returncode}: {process.last_line(done.stdout)}",
+            f"rcu_variants.yml ended with {done.returncode}: {process.last_line(done.stdout)}",
             f"read {ground.results / 'play.log'}",
             ExitCode.OPERATION,
         )
