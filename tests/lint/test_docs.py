@@ -33,6 +33,7 @@ FOREIGN = {
         ".",
         "ansible",
         "ansible-builder",
+        "ansible-galaxy",
         "ansible-runner",
         "ansible-vault",
         "cat",
@@ -104,6 +105,8 @@ def problem_of(words: list[str]) -> str:
             for before, word in pairwise(["", *arguments])
             if word.endswith(".yml") and before not in ("-i", "-e")
         ]
+        by_name = (word.removeprefix("smt.hotplug.") for word in arguments if word.startswith("smt.hotplug."))
+        books += [f"playbooks/{name}.yml" for name in by_name]
         found = books and all((ROOT / "ansible" / book).exists() or (ROOT / book).exists() for book in books)
         return "" if found else f"no playbook in {arguments}"
     if "/" in program:
