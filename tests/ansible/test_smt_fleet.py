@@ -140,14 +140,24 @@ def test_a_canary_that_fails_keeps_the_others_from_it(tmp_path: Path) -> None:
     assert out.count("PLAY [Switch SMT") == 2, "the first of them once more by itself"
 
 
-def test_a_canary_that_no_operator_confirms_is_the_only_one(tmp_path: Path) -> None:
-    made = fleet(tmp_path, ["lpar1", "lpar2"])
+def test_a_first_batch_that_no_operator_confirms_is_the_only_one(tmp_path: Path) -> None:
+    """Also where its first host failed."""
+    made = fleet(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar1"].stick(6)
+    flow = ("--batches", "2", "--max-failed", "50", "--confirm", "prompt")
 
-    code, out = made.start("apply", "--level", "off", "--confirm", "prompt")
+    code, out = made.start("apply", "--level", "off", *flow)
 
     assert "without a yes, the other hosts are left alone" in " ".join(out.split())
-    assert code == 7
-    assert made.verdicts() == {"lpar1": "ok", "lpar2": "not-reached"}
+    assert code == 6
+    assert made.verdicts() == {"lpar1": "LEFT-CHANGED", "lpar2": "ok", "lpar3": "not-reached"}
+
+    made.hosts["lpar1"].stick()
+    made.hosts["lpar1"].write_control("on")
+    code, out = made.call("resume", "last")
+
+    assert code == 0, "two hosts are one batch"
+    assert made.verdicts() == dict.fromkeys(made.hosts, "ok")
 
 
 def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
