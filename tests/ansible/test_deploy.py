@@ -55,7 +55,10 @@ CHANGES = {
         "systemctl --no-block reboot",
     ],
 }
-ASKING = ("--show", "--query", "list", "--default-kernel", "--info", "--target", "/boot")
+ASKING = (
+    *("--show", "--query", "list", "--default-kernel", "--info", "--target", "/boot"),
+    "is-system-running",
+)
 
 
 def deploy(host: FakeLpar, artifact: Path, *arguments: str, **variables: Any) -> PlayResult:
