@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
+import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,6 +123,28 @@ def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: 
     assert {made.hosts[name].get("ppc64_cpu.log") for name in names} == {"--smt=off"}, (
         "none is switched twice"
     )
+
+
+@pytest.mark.hosts
+def test_two_hundred_hosts_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With -s it prints the figures of docs/guides/operators/fleet.md: one fake host stands for all."""
+    seconds: dict[int, float] = {}
+    for count in (20, 200):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        made = fleet(folder, ["lpar1"])
+        made.first.hosts = {f"lpar{number}": made.first.remote() for number in range(count)}
+        begin = time.monotonic()
+        code, out = made.start("check", "--for", "switch")
+        seconds[count] = time.monotonic() - begin
+        assert code == 0, out
+        assert list(made.verdicts().values()) == ["ok-unchanged"] * count
+        megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        with capsys.disabled():
+            sys.stdout.write(
+                f"\n{count} hosts, forks=10: {seconds[count]:.0f} s, {megabytes:.0f} MB at most\n"
+            )
+    assert seconds[200] < 15 * seconds[20]
 
 
 def test_a_canary_that_fails_keeps_the_others_from_it(tmp_path: Path) -> None:

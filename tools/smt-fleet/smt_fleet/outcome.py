@@ -105,7 +105,8 @@ class Host:
             ending = Verdict.LEFT_CHANGED if self.held else Verdict.NOT_REACHED
             return ending if over else Verdict.RUNNING
         if not self.failed:
-            return Verdict.OK if self.changed else Verdict.UNCHANGED
+            # Without the lock a run changes no host: what Ansible counted is on the controller.
+            return Verdict.OK if self.changed and (self.touched or undoes) else Verdict.UNCHANGED
         return self._failure(undoes)
 
     def _failure(self, undoes: bool) -> Verdict:
