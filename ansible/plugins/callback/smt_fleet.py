@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+from smt_fleet.inventory import GROUP
 from smt_fleet.recorder import Recorder
 
 DOCUMENTATION = """
@@ -25,7 +26,6 @@ options:
     env:
       - name: SMT_FLEET_RUN
 """
-GROUP = "smt_hosts"
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hotplug_common import lock
+from hotplug_common.files import write_files
 from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
 from hotplug_host import __version__, termination
 from hotplug_host.arguments import count
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.preflight.judge import PURPOSES, SWITCH
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from smt_fleet import batches, inventory, notice, runs, summary
 from smt_fleet.batches import Batch
@@ -76,8 +78,8 @@ def build_parser() -> Parser:
     check.add_argument(
         "--for",
         dest="purpose",
-        choices=("switch", "time", "ab", "deploy", "install"),
-        default="switch",
+        choices=PURPOSES,
+        default=SWITCH,
         help="what is planned (default: %(default)s)",
     )
     apply = _starting(commands, "apply", "switch SMT on all hosts", APPLY_EXAMPLES, apply_plan)
@@ -355,8 +357,7 @@ def _played(
 
 def _write(folder: Path, found: Outcome) -> Outcome:
     """Write the summary of a run."""
-    for name, text in summary.files(folder.name, found).items():
-        (folder / name).write_text(text, "utf-8")
+    write_files(folder, summary.files(folder.name, found), "summary")
     return found
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.preflight.facts import FADUMP
+from hotplug_host.preflight.facts import FADUMP, read_mounts
 from hotplug_host.programs import find_program, output_of
 from hotplug_host.sysfs import Sysfs
 
@@ -73,7 +73,11 @@ def from_record(record: Mapping[str, Any]) -> Health:
 
 def read_health(fs: Sysfs) -> Health:
     """Ask systemd, the kernel and nft."""
-    mounts = dict(_mounts(fs.read_optional("/proc/mounts") or ""))
+    mounts = {
+        place: read_only
+        for place, (source, read_only) in read_mounts(fs).items()
+        if source.startswith("/") or ":" in source
+    }
     enabled = _units("list-unit-files", "--type=service", "--state=enabled")
     return Health(
         failed=_units("list-units", "--state=failed"),
@@ -120,13 +124,6 @@ def _units(*words: str) -> tuple[str, ...]:
     """Return the units that systemctl lists, sorted; none on a host without it."""
     printed = output_of(["systemctl", *words, "--plain", "--no-legend", "--no-pager"]) or ""
     return tuple(sorted(line.split()[0] for line in printed.splitlines() if line.split()))
-
-
-def _mounts(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield mount points of devices and servers, and whether they are read-only."""
-    for fields in (line.split() for line in text.splitlines()):
-        if fields[3:] and (fields[0].startswith(("/", "//")) or ":" in fields[0]):
-            yield fields[1], "ro" in fields[3].split(",")
 
 
 def _links(fs: Sysfs) -> Iterator[str]:

@@ -160,7 +160,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         os_release=_read_os_release(fs),
         applied=read_applied(fs, staging),
         services=_read_services(fs),
-        boot_read_only=_is_boot_read_only(fs.read_optional("/proc/mounts") or ""),
+        boot_read_only=_is_boot_read_only(fs),
     )
 
 
@@ -249,12 +249,16 @@ def _read_services(fs: Sysfs) -> tuple[str, ...]:
     return tuple(name for name in SERVICES if any(wanted.glob(f"*.wants/{name}.service")))
 
 
-def _is_boot_read_only(mounts: str) -> bool:
-    """Return whether what holds /boot is mounted read-only, by /proc/mounts."""
-    options = {
-        fields[1]: fields[3].split(",") for fields in map(str.split, mounts.splitlines()) if fields[3:]
-    }
-    return "ro" in options.get("/boot", options.get("/", []))
+def read_mounts(fs: Sysfs) -> dict[str, tuple[str, bool]]:
+    """Return what is mounted, by mount point: the device or server, and whether it is read-only."""
+    lines = (line.split() for line in (fs.read_optional("/proc/mounts") or "").splitlines())
+    return {fields[1]: (fields[0], "ro" in fields[3].split(",")) for fields in lines if fields[3:]}
+
+
+def _is_boot_read_only(fs: Sysfs) -> bool:
+    """Return whether what holds /boot is mounted read-only."""
+    mounts = read_mounts(fs)
+    return mounts.get("/boot", mounts.get("/", ("", False)))[1]
 
 
 def _read_os_release(fs: Sysfs) -> dict[str, str]:
