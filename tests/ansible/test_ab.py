@@ -433,7 +433,7 @@ def test_rollback_leaves_a_kexec_image_that_is_not_ours(host: FakeLpar) -> None:
 @pytest.mark.slow
 def test_rollback_brings_back_the_hosts_beside_a_dead_and_a_locked_one(host: FakeLpar) -> None:
     trial = f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched"
-    own = {name: host.variables.pop(name) for name in ("ab_sysroot", "ab_staging_dir")}
+    own = {name: host.variables.pop(name) for name in ("hotplug_sysroot", "ab_staging_dir")}
     last = host.hosts.pop("fake") | own
     locked = host.beside("locked")
     locked.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))

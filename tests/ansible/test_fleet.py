@@ -45,7 +45,7 @@ def fleet(host: FakeLpar, tmp_path: Path) -> Fleet:
     x86.put("sys/devices/system/cpu/smt/control", "off")
     x86.put("sys/devices/system/cpu/online", "0,8")
     host.hosts = {"lpar1": host.remote(), "bench1": x86.remote()}
-    for given in ("ab_variants", "ab_sysroot", "ab_staging_dir"):
+    for given in ("ab_variants", "hotplug_sysroot", "ab_staging_dir"):
         del host.variables[given]
     kernels = {
         "ppc64le": str(host.packed("power", arch="ppc64le")),
@@ -101,22 +101,6 @@ def test_a_host_keeps_its_kernel_while_one_beside_it_is_waited_for(fleet: Fleet)
     assert_fails(result, "bench1: the host never went down: 15 s after the boot was asked for")
     assert fleet.releases() == ["6.12-power", DEFAULT_RELEASE]
     assert float(fleet.power.get("hotplug-acceleration-fallback.timer.ran")) < 12
-
-
-def test_a_host_that_is_asked_after_others_has_the_time_for_it(host: FakeLpar) -> None:
-    for name in ("second", "third"):
-        host.beside(name)
-    playbook = host.work / "arm.yml"
-    playbook.write_text(
-        "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"
-        "    - ansible.builtin.include_role: {name: boot_fallback}\n"
-        "      vars: {boot_fallback_sysroot: '{{ ab_sysroot }}', boot_fallback_release: r}\n"
-    )
-
-    result = host.play(str(playbook), "--forks", "2", boot_fallback_seconds=600)
-
-    assert result.code == 0, result.output
-    assert "OnBootSec=1200" in host.get("etc/systemd/system/hotplug-acceleration-fallback.timer")
 
 
 @pytest.mark.slow

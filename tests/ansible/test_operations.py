@@ -68,7 +68,7 @@ def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeLpa
     host.put("sys/kernel/kexec_loaded", "1")
     host.put("sys/kernel/kexec_crash_loaded", "0")
     # Else those of all hosts, which win over a host's own.
-    own = {name: host.variables.pop(name) for name in ("ab_sysroot", "ab_staging_dir")}
+    own = {name: host.variables.pop(name) for name in ("hotplug_sysroot", "ab_staging_dir")}
     host.hosts["fake"] |= own
 
     code, flat, rows = preflight(host)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hotplug_common.hostmodules import MODULES
 from tests.fakes.fake_lpar import ANSIBLE, REPO
 
 ROLES = sorted((ANSIBLE / "roles").iterdir())
@@ -162,10 +163,11 @@ def modules(tasks: list[dict[str, Any]]) -> set[str]:
     return found
 
 
-def test_only_builtin_modules_are_used_and_by_their_full_names() -> None:
+def test_only_builtin_modules_and_our_own_are_used_and_by_their_full_names() -> None:
     tasks = [load(path) for role in ROLES for path in task_files(role)]
     plays = [play for path in (ANSIBLE / "playbooks").glob("*.yml") for play in load(path)]
     used = set().union(*map(modules, tasks), *(modules(play.get("tasks", [])) for play in plays))
 
     assert used
-    assert {module for module in used if not module.startswith("ansible.builtin.")} == set()
+    ours = {f"smt.hotplug.{name}" for name in MODULES}
+    assert {module for module in used if not module.startswith("ansible.builtin.")} == ours

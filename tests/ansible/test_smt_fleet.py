@@ -67,7 +67,7 @@ def fleet(folder: Path, names: Sequence[str]) -> Fleet:
         hosts[name] = fake_lpar.build(folder / name).act()
     first = hosts[names[0]]
     first.hosts = {name: host.remote() for name, host in hosts.items()}
-    for given in ("ab_variants", "ab_sysroot", "ab_staging_dir"):
+    for given in ("ab_variants", "hotplug_sysroot", "ab_staging_dir"):
         del first.variables[given]
     if "dead" in hosts:
         # By the real ssh, which finds no port there.
@@ -201,7 +201,7 @@ def test_hooks_of_the_operator_and_the_change_are_part_of_it(tmp_path: Path) -> 
     hooks = {}
     for name in ("before", "after"):
         file = tmp_path / f"{name}.yml"
-        said = f"{name} {{{{ inventory_hostname }}}} lock={{{{ run_lock_taken.owner | default('none') }}}}"
+        said = f"{name} {{{{ inventory_hostname }}}} lock={{{{ smt_switch_lock.owner | default('none') }}}}"
         file.write_text(f'- ansible.builtin.debug:\n    msg: "{said}"\n')
         hooks[f"fleet_hook_{name}"] = str(file)
     more = {**hooks, "fleet_change": "CHG42", "awx_job_id": 7, "awx_user_name": "ann"}

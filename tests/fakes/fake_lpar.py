@@ -125,7 +125,7 @@ class FakeLpar(FakeHost):
         other = build(self.work / name)
         self.hosts[name] = {
             **self.reached_locally(),
-            "ab_sysroot": str(other.root),
+            "hotplug_sysroot": str(other.root),
             "ab_staging_dir": str(other.staging),
         }
         return other
@@ -230,7 +230,7 @@ class FakeLpar(FakeHost):
         return {
             "ansible_ssh_executable": str(ssh),
             "ansible_ssh_transfer_method": "piped",
-            "ab_sysroot": str(self.root),
+            "hotplug_sysroot": str(self.root),
             "ab_staging_dir": str(self.staging),
         }
 
@@ -309,7 +309,9 @@ class PlayServer:
 
     def __init__(self) -> None:
         self._home = tempfile.mkdtemp(prefix="playserver.")
-        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, "HOME": self._home}
+        # For playbooks of tests, which are nowhere near the collection: Ansible reads this once.
+        collections = {"ANSIBLE_COLLECTIONS_PATH": str(ANSIBLE / "playbooks/collections")}
+        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, **collections, "HOME": self._home}
         self._process = subprocess.Popen(
             [*ROOT_HERE, sys.executable, "-m", "tests.fakes.playserver"],
             cwd=ROOT,
@@ -393,7 +395,7 @@ def build(work: Path) -> FakeLpar:
         "ab_iterations": 2,
         "ab_results_dir": str(fake.results),
         "ab_timer_bundle": str(FAKES / "timer.py"),
-        "ab_sysroot": str(fake.root),
+        "hotplug_sysroot": str(fake.root),
         "ab_staging_dir": str(fake.staging),
         "ab_poll": 1,
         "smt_switch_poll": 1,

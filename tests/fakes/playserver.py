@@ -15,15 +15,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from ansible import constants
 from ansible._internal._task import TaskContext
 from ansible.cli.playbook import main
 from ansible.executor.process.worker import WorkerProcess
 from ansible.executor.task_executor import TaskExecutor
 from ansible.executor.task_result import _RawTaskResult
+from ansible.plugins import loader, strategy
 from jinja2 import Environment
 
-from ansible import constants
-from ansible.plugins import loader, strategy
 from tests.fakes import playmodules
 
 #: What the playbooks use. What is not here would be imported anew by every task.

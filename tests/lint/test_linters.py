@@ -73,6 +73,44 @@ def test_linters_are_given_files() -> None:
     assert tracked("*.yml")
 
 
+#: Tests of ansible-test for collections. What is not here is done by a linter above (pep8, pylint, shellcheck
+#: and yamllint), or is for the interpreters of hosts, to which no module of ours travels (compile, import).
+SANITY = (
+    "action-plugin-docs",
+    "changelog",
+    "empty-init",
+    "ignores",
+    "line-endings",
+    "no-illegal-filenames",
+    "no-smart-quotes",
+    "runtime-metadata",
+    "shebang",
+    "symlinks",
+    "use-argspec-type-path",
+    "validate-modules",
+)
+
+
+@pytest.mark.linter
+@pytest.mark.timeout(300)
+def test_the_collection_is_sane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Its environments get their pip from here; from the network it would come without a hash.
+    cache = tmp_path / ".ansible/test/cache"
+    cache.mkdir(parents=True)
+    (cache / "get_pip_24_2.py").write_text("import ensurepip\n\nensurepip.bootstrap()\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    run(["ansible-galaxy", "collection", "build", str(ROOT / "ansible"), "--output-path", str(tmp_path)])
+    (archive,) = tmp_path.glob("*.tar.gz")
+    run(["ansible-galaxy", "collection", "install", "--offline", str(archive), "-p", str(tmp_path)])
+    words = [word for name in SANITY for word in ("--test", name)]
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    run(
+        ["ansible-test", "sanity", "--python", version, *words],
+        tmp_path / "ansible_collections/smt/hotplug",
+    )
+
+
 @pytest.mark.linter
 @pytest.mark.timeout(900)
 def test_ansible_lint() -> None:

@@ -82,7 +82,9 @@ def planned(*hosts: str) -> dict[str, Any]:
 
 def became(host: str, *, failed: bool = False, held: bool | None = False) -> list[dict[str, Any]]:
     """The events of a host."""
-    lock = [] if held is None else [{"event": "fact", "host": host, "name": "run_lock_holds", "value": held}]
+    lock = (
+        [] if held is None else [{"event": "fact", "host": host, "name": "run_lock", "value": {"held": held}}]
+    )
     message = [{"event": "failed", "host": host, "message": f"{host} | broke"}] * failed
     ended = {"event": "ended", "host": host, "failed": failed, "changed": True}
     return [{"event": "phase", "host": host, "phase": "change"}, *lock, *message, ended]

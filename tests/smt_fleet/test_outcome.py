@@ -22,7 +22,7 @@ def fact(name: str, value: object) -> dict[str, Any]:
 
 
 CHECK = event("phase", phase="check")
-HOLDS, GIVEN_BACK = fact("run_lock_holds", True), fact("run_lock_holds", False)
+HOLDS, GIVEN_BACK = fact("run_lock", {"held": True}), fact("run_lock", {"held": False})
 FAILED = event("failed", message="it did not work")
 SILENT = event("silent", message="no route to host")
 
@@ -38,7 +38,7 @@ def end(*events: dict[str, Any], undoes: bool = False) -> Outcome:
 
 
 def switched(*, changed: bool, seconds: float | None) -> dict[str, Any]:
-    return fact("smt_switch_done", {"changed": changed, "seconds": seconds})
+    return fact("smt_switch", {"changed": changed, "online": "0", "seconds": seconds})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_host_comes_to(events: list[dict[str, Any]], verdict: str, code: int) 
 
 def test_a_switch_that_stopped_half_way_is_left_changed() -> None:
     """Though the lock was given back."""
-    state = fact("host_state_now", {"release": "6.12-default", "cpus": {"online": "0,4,6-7"}})
+    state = fact("host_state", {"release": "6.12-default", "cpus": {"online": "0,4,6-7"}})
     found = end(CHECK, fact("preflight_record", RECORD), HOLDS, FAILED, state, GIVEN_BACK, ended(failed=True))
     assert found.named(Verdict.LEFT_CHANGED) == ["lpar1"]
     assert (found.hosts[0].online_before, found.hosts[0].online_after) == ("0-7", "0,4,6-7")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import evidence
-from docpages import blocks, commands, demo, variables
+from docpages import blocks, commands, demo, modules, variables
 from docpages.paths import DOCS, REFERENCE, ROOT
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -47,7 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def pages() -> dict[Path, str]:
     """Return every page that is generated or has a generated block, with its present text."""
-    fresh = {**commands.pages(), **evidence.pages(), REFERENCE / "role-options.md": variables.page()}
+    fresh = {
+        **commands.pages(),
+        **evidence.pages(),
+        REFERENCE / "role-options.md": variables.page(),
+        REFERENCE / "modules.md": modules.page(),
+    }
     written = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
     return fresh | {page: blocks.refreshed(page.read_text("utf-8")) for page in written if page not in fresh}
 

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from ansible.plugins.callback import CallbackBase
-from smt_fleet.inventory import GROUP
-from smt_fleet.recorder import Recorder
-
 DOCUMENTATION = """
 name: smt_fleet
 type: aggregate
@@ -26,6 +19,14 @@ options:
     env:
       - name: SMT_FLEET_RUN
 """
+
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+from smt_fleet.inventory import GROUP
+from smt_fleet.recorder import Recorder
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import ANSIBLE, FakeLpar
+from tests.fakes.fake_lpar import FakeLpar
 from tests.hotplug_host.agent.conftest import Step
 
 RELEASE = "6.12-patched"
@@ -27,7 +26,7 @@ menuentry 'hotplug-acceleration-{RELEASE}' --id 'hotplug-acceleration-{RELEASE}'
 ### END hotplug-acceleration-{RELEASE} ###
 """
 SHA256 = hashlib.sha256(b"kernel\n").hexdigest()
-FAMILIES = yaml.safe_load((ANSIBLE / "roles/boot_entry/vars/main.yml").read_text())["boot_entry_families"]
+TAR = {"format": "tar", "name": "linux-trial", "file": "linux-trial.tar.gz"}
 Answer = tuple[int, dict[str, Any]]
 Ask = Callable[..., Answer]
 
@@ -51,13 +50,13 @@ def debian(host: FakeLpar) -> FakeLpar:
 def entry(step: Step) -> Ask:
     """Call the step for one entry on a host of a family."""
 
-    def call(host: FakeLpar, action: str, *arguments: str, family: str = "debian") -> Answer:
+    def call(host: FakeLpar, action: str, *arguments: str) -> Answer:
         return step(
             "boot-entry",
             f"--action={action}",
-            f"--loader={json.dumps(FAMILIES[family])}",
+            f"--package={json.dumps(TAR)}",
             f"--release={RELEASE}",
-            f"--image={IMAGE}",
+            "--image=vmlinux",
             f"--sha256={SHA256}",
             "--words=panic=10",
             "--cmdline=BOOT_IMAGE=/vmlinuz root=UUID=1 ro quiet",
@@ -149,17 +148,30 @@ def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeLpar, entry: A
 def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) -> None:
     host.distribution('ID="rhel"\n', "grub2")
     host.put(IMAGE.lstrip("/"), "kernel")
-    code, before = entry(host, "look", family="redhat")
+    code, before = entry(host, "look")
     assert (code, before["default"]) == (0, "/boot/vmlinuz-default")
     for action in ("once", "default"):
-        code, answer = entry(host, action, family="redhat")
+        code, answer = entry(host, action)
         assert (code, answer["changed"]) == (0, True)
     assert answer["default"] == IMAGE
-    code, answer = entry(host, "remove", f"--former-default={before['default']}", family="redhat")
+    code, answer = entry(host, "remove", f"--former-default={before['default']}")
     assert (code, answer["changed"], answer["default"]) == (0, True, before["default"])
 
 
-def test_every_family_says_the_same_things() -> None:
-    assert {tuple(sorted(family)) for family in FAMILIES.values()} == {
-        ("directory", "formats", "kind", "packages", "prefix")
-    }
+def test_a_package_that_the_distribution_does_not_install_is_refused(debian: FakeLpar, entry: Ask) -> None:
+    code, answer = entry(debian, "look", f"--package={json.dumps({**TAR, 'format': 'rpm'})}")
+    assert code == 3
+    assert answer["error"] == ("a package of the kind rpm is not for debian; build one with build_format=deb")
+
+
+@pytest.mark.parametrize("text", ["", "ID=gentoo", "ID=nixos\nID_LIKE=other"])
+def test_an_unknown_distribution_is_named(host: FakeLpar, entry: Ask, text: str) -> None:
+    host.put("etc/os-release", text)
+    code, answer = entry(host, "look")
+    assert code == 3
+    assert answer["error"].endswith("is none of debian, redhat, suse")
+
+
+def test_words_of_an_earlier_run_do_not_get_into_an_entry(debian: FakeLpar, entry: Ask) -> None:
+    entry(debian, "once", "--cmdline=root=UUID=1 ro quiet hotplug_acceleration.variant=patched")
+    assert (debian.root / "boot/grub/custom.cfg").read_text() == ENTRY

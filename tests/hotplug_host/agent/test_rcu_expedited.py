@@ -24,11 +24,11 @@ def expedited(step: Step, root: Path, value: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_it_is_set_and_put_back(tmp_path: Path, setting: Path, step: Step) -> None:
-    assert expedited(step, tmp_path, "1") == (0, {"changed": True, "before": "0"})
+    assert expedited(step, tmp_path, "1") == (0, {"changed": True, "before": "0", "now": "1"})
     assert setting.read_text() == "1"
-    assert expedited(step, tmp_path, "0") == (0, {"changed": True, "before": "1"})
+    assert expedited(step, tmp_path, "0") == (0, {"changed": True, "before": "1", "now": "0"})
     assert setting.read_text() == "0"
-    assert expedited(step, tmp_path, "0") == (0, {"changed": False, "before": "0"})
+    assert expedited(step, tmp_path, "0") == (0, {"changed": False, "before": "0", "now": "0"})
 
 
 def test_a_kernel_that_expedites_anyway_is_no_such_variant(tmp_path: Path, setting: Path, step: Step) -> None:
@@ -45,7 +45,7 @@ def test_a_setting_that_cannot_be_set_says_why(tmp_path: Path, setting: Path, st
     code, answer = expedited(step, tmp_path, "1")
     assert (code, "forbids expedited grace periods" in answer["error"]) == (3, True)
     assert setting.read_text() == "0\n"
-    assert expedited(step, tmp_path, "0") == (0, {"changed": False, "before": "0"})
+    assert expedited(step, tmp_path, "0") == (0, {"changed": False, "before": "0", "now": "0"})
 
     setting.unlink()
     code, answer = expedited(step, tmp_path, "1")

@@ -25,7 +25,7 @@ KEYWORDS = {
     "max_fail_percentage": "Share of failed hosts in a batch above which the next batch is left alone.",
 }
 #: Options for the tests alone.
-HIDDEN = ("_sysroot", "_unit_dir")
+HIDDEN = ("_unit_dir",)
 #: Checks the plan of the playbook's own role, and gets its options from that.
 INTERNAL = ("preflight", "main")
 HEAD = """\
@@ -74,7 +74,7 @@ def _rows(playbook: Path) -> Iterator[str]:
             if name.endswith(HIDDEN) or (name in play.given and not handed) or made or shown in seen:
                 continue
             seen.add(shown)
-            yield from _described(shown, option)
+            yield from described(shown, option)
     for keyword, value in play.keywords.items():
         if handed := HANDED_ON.match(str(value)):
             default = (handed["default"] or "").strip("'")
@@ -105,25 +105,26 @@ def _options(role: str, entry: str) -> dict[str, dict[str, Any]]:
     return options
 
 
-def _described(name: str, option: dict[str, Any]) -> Iterator[str]:
+def described(name: str, option: dict[str, Any]) -> Iterator[str]:
+    """Yield a row for an option, and for each below it."""
     kind = option.get("type", "str") + (f" of {option['elements']}" if "elements" in option else "")
     default = f"`{_shown(option['default'])}`" if option.get("default") not in (None, "") else ""
     if option.get("default") == "":
         default = "empty"
     text = option["description"]
-    meaning = _plain(" ".join(text) if isinstance(text, list) else text)
+    meaning = plain(" ".join(text) if isinstance(text, list) else text)
     if "choices" in option:
         meaning += f" One of {', '.join(f'`{choice}`' for choice in option['choices'])}."
     yield f"| `{name}` | {kind} | {default} | {meaning} |"
     for inner, below in option.get("options", {}).items():
-        yield from _described(f"{name}.{inner}", below)
+        yield from described(f"{name}.{inner}", below)
 
 
 def _shown(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return Ansible's markup, such as C(this), as Markdown."""
     marked = re.sub(r"\b[CVOB]\(([^)]*)\)", r"`\1`", text)
     return " ".join(marked.split()).replace("|", "\\|")

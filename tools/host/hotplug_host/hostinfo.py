@@ -24,6 +24,8 @@ HYPERVISOR_COMPATIBLE = (
 #: cpuinfo keys that name the processor, the best one first ("cpu" on POWER, "model name" on x86).
 CPU_MODEL_KEYS = ("model name", "cpu")
 
+OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
+
 
 @dataclass(frozen=True)
 class HostInfo:
@@ -95,3 +97,10 @@ def is_emulated(cpuinfo: str, hypervisor_compatible: str) -> bool:
 
 def _kernel_file(fs: Sysfs, name: str, fallback: str) -> str:
     return fs.read_optional(f"/proc/sys/kernel/{name}") or fallback
+
+
+def read_os_release(fs: Sysfs) -> dict[str, str]:
+    """Return what tells distributions apart, of those lines that /etc/os-release has."""
+    lines = (fs.read_optional("/etc/os-release") or "").splitlines()
+    pairs = (line.partition("=") for line in lines)
+    return {key: value.strip().strip("\"'") for key, _, value in pairs if key in OS_KEYS}

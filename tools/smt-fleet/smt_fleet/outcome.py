@@ -76,7 +76,9 @@ class Host:
             self.changed = event["changed"] if self.switched is None else self.switched
 
     def _learn(self, name: str, value: Any) -> None:
-        if name in ("run_lock_holds", "smt_switch_holds"):
+        if name == "run_lock":
+            self.held = bool(value["held"])
+        elif name == "smt_switch_holds":
             self.held = bool(value)
         elif name == "fleet_window_over":
             self.window_over = bool(value)
@@ -84,17 +86,18 @@ class Host:
             self.release_after, self.online_after = value["release"], value["online"]
             self.release_before = self.release_before or self.release_after
             self.online_before = self.online_before or self.online_after
-        elif name in ("boot_proof_seen", "host_state_now"):
+        elif name in ("boot_proof_seen", "host_state"):
             release = value.get("release", "")
             self.release_before = self.release_before or release
             self.release_after = release or self.release_after
             cpus = value.get("cpus", {}).get("online", "")
             self.online_before = self.online_before or cpus
             self.online_after = cpus or self.online_after
-        elif name == "on_host_answer":
+        elif name == "smt_state":
             self.online_after = value.get("online", self.online_after)
-        elif name == "smt_switch_done":
-            self.switched = bool(value.get("changed"))
+        elif name == "smt_switch" and "online" in value:
+            self.online_after = value["online"]
+            self.switched = bool(value["changed"])
             self.seconds = value.get("seconds") if self.switched else None
 
     def verdict(self, undoes: bool, over: bool) -> Verdict:

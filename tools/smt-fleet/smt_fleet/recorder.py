@@ -12,19 +12,21 @@ from smt_fleet import runs
 FACTS = (
     "boot_proof_seen",
     "fleet_window_over",
-    "host_state_now",
-    "on_host_answer",
     "preflight_record",
-    "run_lock_holds",
-    "smt_switch_done",
     "smt_switch_holds",
 )
-#: What of host_state_now is kept: the rest is long.
+#: Modules whose answers do, and what of them is kept: the rest is long.
+ANSWERS = {
+    "host_state": ("facts",),
+    "run_lock": ("held",),
+    "smt_state": ("online",),
+    "smt_switch": ("changed", "online", "seconds"),
+}
+#: What of a host's facts is kept.
 STATE_KEYS = ("release", "cpus")
 #: The phase that a role's tasks are; what is not here is part of its caller's phase.
 PHASES = {
     "ab": "measure",
-    "boot_entry": "change",
     "boot_proof": "verify",
     "deploy": "change",
     "fleet": "wait",
@@ -64,15 +66,24 @@ class Recorder:
         self._phase(host, roles)
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
-                kept = {key: value.get(key) for key in STATE_KEYS} if name == "host_state_now" else value
-                runs.note(self.folder, "fact", host=host, name=name, value=kept)
-        asked = not delegated and action.rpartition(".")[2] not in OF_CONTROLLER
+                runs.note(self.folder, "fact", host=host, name=name, value=value)
+        module = action.rpartition(".")[2]
+        answer = {key: said[key] for key in ANSWERS.get(module, ()) if key in said}
+        if answer:
+            if "facts" in answer:
+                answer = {key: answer["facts"].get(key) for key in STATE_KEYS}
+            runs.note(self.folder, "fact", host=host, name=module, value=answer)
+        asked = not delegated and module not in OF_CONTROLLER
         if asked and host in self._silent and not said.get("unreachable"):
             self._silent.discard(host)
             runs.note(self.folder, "answers", host=host)
 
     def failed(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
         """Note a task that failed; it may yet be rescued."""
+        # Our modules fail where Ansible's own would have the host drop out of the play.
+        if said.get("reached") is False:
+            self.silent(host, roles, said)
+            return
         if host not in self._hosts:
             return
         self._phase(host, roles)

@@ -1,4 +1,4 @@
-"""Add a boot entry of a kernel under test, boot it one time or by default, or remove it.
+"""Install a kernel under test with a boot entry, boot it one time or by default, or remove it.
 
 Never moves the default as a side effect: what it was before and after is compared. Two kinds of boot loader
 configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls",
@@ -16,16 +16,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.agent.distribution import FOLDER, Package, family_of
 from hotplug_host.agent.image import check_image
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.hostinfo import read_os_release
 from hotplug_host.programs import find_program
+from hotplug_host.sysfs import Sysfs
 
 #: File systems that GRUB reads but does not write to, so that it could not take back what boots one time.
 READ_ONLY_TO_GRUB = ("btrfs", "zfs", "squash4", "iso9660")
 #: What grub-mkconfig makes of GRUB_DEFAULT=saved. The variable's name alone is in every grub.cfg.
 SAVED_DEFAULT = re.compile(r"^\s*set default=\W*saved_entry\b", re.MULTILINE)
 WORD = re.compile(r"[^\s']+\Z")
+#: What a run adds to a command line.
+OWN_WORD = re.compile(r"\s*\bhotplug_acceleration\.\S+")
 
 
 @dataclass(frozen=True)
@@ -312,16 +317,19 @@ class Bls(Loader):
         return self.entry.image
 
 
-#: Kinds of configuration, by their names in the roles' table of distributions.
+#: Kinds of configuration, by their names in the table of distributions.
 KINDS: dict[str, type[Custom] | type[Bls]] = {"custom": Custom, "bls": Bls}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the step."""
     parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
-    parser.add_argument("--loader", type=json.loads, required=True, help="kind, directory, prefix, packages")
     parser.add_argument("--release", required=True, help="uname -r of the kernel")
-    parser.add_argument("--image", required=True, help="path of the kernel image")
+    parser.add_argument("--image", required=True, help="file name of the kernel image")
+    parser.add_argument(
+        "--package", type=json.loads, required=True, metavar="JSON", help="the package, as in artifact.json"
+    )
+    parser.add_argument("--package-file", default="", help="once: path of the package on the host")
     parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
     parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
     parser.add_argument("--cmdline", default="", help="the default kernel's command line")
@@ -333,22 +341,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Do what was asked for; ToolError when the boot loader is not as asked for."""
-    wanted = arguments.loader
+    family = family_of(read_os_release(Sysfs(arguments.sysroot)))
+    package = Package.from_artifact(arguments.package, family)
     entry = Entry(
         f"hotplug-acceleration-{arguments.release}",
-        arguments.image,
+        f"{FOLDER}/{arguments.release}/{arguments.image}",
         arguments.words,
-        arguments.cmdline,
+        OWN_WORD.sub("", arguments.cmdline),
         arguments.initrd,
     )
-    tools = Tools(wanted["packages"])
-    directory = arguments.sysroot / wanted["directory"].lstrip("/")
-    loader = KINDS[wanted["kind"]](tools, entry, wanted["prefix"], directory)
-    changed = do(loader, arguments)
+    tools = Tools({**family.programs, **package.programs})
+    directory = arguments.sysroot / family.directory.lstrip("/")
+    loader = KINDS[family.kind](tools, entry, family.prefix, directory)
+    changed = do(loader, package, arguments)
     return {"changed": changed, "present": loader.present(), "default": loader.default()}
 
 
-def do(loader: Custom | Bls, options: argparse.Namespace) -> bool:
+def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> bool:
     """Do what was asked for; return whether it changed anything."""
     if options.action == "look":
         loader.require_one_time_boots()
@@ -363,14 +372,16 @@ def do(loader: Custom | Bls, options: argparse.Namespace) -> bool:
         former = options.former_default
         changed = loader.make_default(former) if loader.default() == loader.own_default() else False
         armed = loader.disarm()
-        return loader.remove() or armed or changed
+        removed = loader.remove()
+        return package.remove(options.sysroot, options.release) or removed or armed or changed
     if options.action == "default":
         return loader.make_default(loader.own_default())
-    check_image(options.sysroot / options.image.lstrip("/"), options.sha256)
+    installed = package.install(options.package_file, options.sysroot, options.release)
+    check_image(options.sysroot / loader.entry.image.lstrip("/"), options.sha256)
     loader.require_one_time_boots()
     before = loader.default()
     added = loader.add()
     if loader.default() != before:
         loader.make_default(before)
     armed = loader.arm()
-    return added or armed
+    return installed or added or armed

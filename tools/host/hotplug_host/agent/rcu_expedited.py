@@ -38,4 +38,4 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
             f"{fs.path(RCU_EXPEDITED)} says {after} after {arguments.value} was written to it",
             code=ExitCode.OPERATION,
         )
-    return {"changed": before != arguments.value, "before": before}
+    return {"changed": before != arguments.value, "before": before, "now": after}

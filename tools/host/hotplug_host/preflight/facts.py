@@ -17,7 +17,7 @@ from hotplug_host.clocksource import AVAILABLE, CURRENT
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
 from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
-from hotplug_host.hostinfo import read_machine, read_rcu
+from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.workloads import Workloads, read_workloads
 from hotplug_host.programs import (
@@ -37,7 +37,6 @@ TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 SERVICES = ("irqbalance", "numad", "smtstate", "tuned")
 #: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
 FADUMP = ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")
-OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
 
 
 @dataclass(frozen=True)
@@ -157,7 +156,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         workloads=read_workloads(fs, going, online),
         deployment=read_record(staging / "deployed.json", ("release", "variant", "boot")),
         watchdog=fs.read_optional("/sys/class/watchdog/watchdog0/identity"),
-        os_release=_read_os_release(fs),
+        os_release=read_os_release(fs),
         applied=read_applied(fs, staging),
         services=_read_services(fs),
         boot_read_only=_is_boot_read_only(fs),
@@ -259,10 +258,3 @@ def _is_boot_read_only(fs: Sysfs) -> bool:
     """Return whether what holds /boot is mounted read-only."""
     mounts = read_mounts(fs)
     return mounts.get("/boot", mounts.get("/", ("", False)))[1]
-
-
-def _read_os_release(fs: Sysfs) -> dict[str, str]:
-    """Return what tells distributions apart, of those lines that /etc/os-release has."""
-    lines = (fs.read_optional("/etc/os-release") or "").splitlines()
-    pairs = (line.partition("=") for line in lines)
-    return {key: value.strip().strip("\"'") for key, _, value in pairs if key in OS_KEYS}

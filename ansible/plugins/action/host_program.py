@@ -1,0 +1,153 @@
+"""Runs the collection's modules on hosts, each by one remote command."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import secrets
+import shlex
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.parsing.plugin_docs import read_docstring
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import module_loader
+
+try:
+    from hotplug_common import hostmodules
+    from hotplug_timer.bundle import build_script
+except ImportError as error:
+    MISSING = f"{error}; install hotplug-acceleration beside ansible-playbook"
+else:
+    MISSING = ""
+
+OPTION_KEYS = ("type", "elements", "required", "default", "choices")
+
+
+class Silent(BaseException):
+    """The host has not answered in time; no handler of Exception may take it for something else."""
+
+
+class ActionModule(ActionBase):  # type: ignore[misc]
+    """Feeds the host's program to its python3 by standard input, and returns the JSON object that it prints.
+
+    A module of Ansible's own kind costs an emulated host four seconds and leaves files while it runs, which a
+    host that is being measured does not need; this costs one second and none. A lost connection is a failure
+    here, not a host that drops out of the play, so that the rescue of a play runs.
+    """
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Run the module that the task names."""
+        variables = task_vars or {}
+        result: dict[str, Any] = super().run(tmp, variables)
+        if MISSING:
+            raise AnsibleActionFail(MISSING)
+        name = self._task.action.rpartition(".")[2]
+        module = hostmodules.MODULES[name]
+        _, options = self.validate_argument_spec(self._options())
+        task = self._described(variables)
+        if not module.runs(options, task):
+            return {**result, "skipped": True, "changed": False}
+        host = variables.get("inventory_hostname", "the host")
+        try:
+            with _no_longer_than(options["answer_timeout"]):
+                ran = self._low_level_execute_command(
+                    self._command(variables, module.arguments(options, task)), in_data=_program()
+                )
+        except AnsibleConnectionFailure as fault:
+            return {**result, **_failed(module.fault(host, options, str(fault)), reached=False)}
+        except Silent:
+            fault = f"no answer within {options['answer_timeout']} s"
+            return {**result, **_failed(module.fault(host, options, fault), reached=False)}
+        answer = hostmodules.answer_of(ran["rc"], ran["stdout"], ran["stderr"])
+        if answer.fault:
+            failure = _failed(module.fault(host, options, answer.fault), reached=True)
+            return {**result, **failure, "rc": ran["rc"]}
+        changed = module.changes and bool(answer.values.get("changed"))
+        result.update(answer.values, changed=changed, rc=ran["rc"])
+        if name == "run_lock":
+            result.update(task.lock, held=options["action"] == "acquire")
+        if name == "host_state":
+            result["ansible_facts"] = {
+                "host_state": answer.values["facts"],
+                "host_judgement": {key: answer.values[key] for key in ("verdict", "reasons")},
+            }
+        if self._task.diff and {"before", "now"} <= set(answer.values):
+            result["diff"] = {
+                key: f"{answer.values[of]}\n" for key, of in (("before", "before"), ("after", "now"))
+            }
+        return result
+
+    def _options(self) -> dict[str, Mapping[str, Any]]:
+        """Return the options that the module documents, as an argument spec."""
+        context = module_loader.find_plugin_with_context(
+            self._task.action, collection_list=self._task.collections
+        )
+        documented = read_docstring(context.plugin_resolved_path)["doc"]["options"]
+        own = {
+            option: {key: value[key] for key in OPTION_KEYS if key in value}
+            for option, value in documented.items()
+        }
+        return {**own, **hostmodules.SHARED}
+
+    def _described(self, variables: Mapping[str, Any]) -> hostmodules.Task:
+        now = datetime.now(UTC)
+        plain = {
+            name: self._templar.template(variables[name])
+            for name in ("awx_job_id", "awx_user_name", "fleet_change", "hotplug_sysroot")
+            if name in variables
+        }
+        return hostmodules.Task(
+            check=self._task.check_mode,
+            sysroot=str(plain.get("hotplug_sysroot") or "/"),
+            turns=hostmodules.turns(len(variables.get("ansible_play_batch", [])), constants.DEFAULT_FORKS),
+            lock={
+                "token": f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
+                "owner": hostmodules.lock_owner(plain, f"{getpass.getuser()}@{platform.node()}"),
+                "started": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+            },
+        )
+
+    def _command(self, variables: Mapping[str, Any], arguments: list[str]) -> str:
+        python = self._templar.template(variables.get("ansible_python_interpreter") or "python3")
+        return shlex.join([python, "-", *arguments])
+
+
+def _failed(message: str, *, reached: bool) -> dict[str, Any]:
+    return {"failed": True, "msg": message, "reached": reached, "rc": -1}
+
+
+def _program() -> bytes:
+    """Return what travels to the host; it is made once for all tasks of a play."""
+    kept = Path(constants.DEFAULT_LOCAL_TMP) / "host-program"
+    try:
+        return kept.read_bytes()
+    except FileNotFoundError:
+        program: bytes = build_script()
+    draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+    draft.write_bytes(program)
+    draft.replace(kept)
+    return program
+
+
+@contextmanager
+def _no_longer_than(seconds: int) -> Iterator[None]:
+    def ring(*_: object) -> None:
+        raise Silent
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,90 @@
+"""Manage a boot entry for a kernel beside the default one. The action plugin host_program does it."""
+
+DOCUMENTATION = """
+module: boot_entry
+short_description: Install a kernel beside the default one and boot it by the boot loader
+description:
+  - Knows Debian and Ubuntu, the RHEL family, and SLES.
+  - Knows GRUB with BLS entries (grubby), and GRUB with C(custom.cfg).
+  - A package puts its kernel below C(/boot/hotplug-acceleration/); it runs no script.
+  - C(look) and C(booted) change nothing; they refuse a boot loader that does not boot an entry just once.
+author: hotplug-acceleration maintainers (!UNKNOWN)
+extends_documentation_fragment: smt.hotplug.host_program
+attributes:
+  check_mode:
+    description: V(look) and V(booted) also run in check mode; the other tasks are skipped.
+    support: partial
+options:
+  action:
+    description: >-
+      V(look) checks the boot loader, V(once) installs the package and has its entry booted the next time,
+      V(booted) checks that it is booted no second time, V(default) makes it the default, V(remove) puts the
+      default back and removes the entry and the package.
+    type: str
+    choices: [look, once, booted, default, remove]
+    required: true
+  package:
+    description: The package, as C(lpar-lab package) describes it in artifact.json.
+    type: dict
+    required: true
+  package_file:
+    description: With V(once), path of the package on the host.
+    type: path
+  release:
+    description: C(uname -r) of the kernel.
+    type: str
+    required: true
+  image:
+    description: File name of the kernel image, C(vmlinux) on POWER and C(bzImage) on x86.
+    type: str
+    required: true
+  sha256:
+    description: Hex SHA-256 that the image must have.
+    type: str
+  words:
+    description: Words to add to the default kernel's command line.
+    type: str
+  cmdline:
+    description: The default kernel's command line.
+    type: str
+  initrd:
+    description: Path of an initial RAM disk.
+    type: str
+  as_default:
+    description: Whether the entry is to become the default.
+    type: bool
+    default: false
+  former_default:
+    description: The entry that was the default before.
+    type: str
+"""
+
+EXAMPLES = """
+- name: Look at the boot loader
+  smt.hotplug.boot_entry:
+    action: look
+    package: "{{ artifact.package }}"
+    release: 6.12.60-patched
+    image: vmlinux
+
+- name: Install the kernel, and boot it the next time
+  smt.hotplug.boot_entry:
+    action: once
+    package: "{{ artifact.package }}"
+    package_file: /var/lib/hotplug-acceleration/stage/patched/linux-hotplug-acceleration.deb
+    release: 6.12.60-patched
+    image: vmlinux
+    sha256: "{{ artifact.sha256 }}"
+    cmdline: "{{ record.cmdline }}"
+"""
+
+RETURN = """
+default:
+  description: The entry that is booted by default.
+  returned: success
+  type: str
+present:
+  description: Whether the kernel has an entry.
+  returned: success
+  type: bool
+"""

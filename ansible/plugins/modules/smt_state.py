@@ -1,0 +1,46 @@
+"""Bring a host to an SMT level and prove it. The action plugin host_program does it."""
+
+DOCUMENTATION = """
+module: smt_state
+short_description: Bring a host to an SMT level and prove it
+description:
+  - Switches SMT, and then single CPUs where an exact list is given.
+  - Fails and names the CPUs where the wrong ones are online afterwards.
+author: hotplug-acceleration maintainers (!UNKNOWN)
+extends_documentation_fragment: smt.hotplug.host_program
+attributes:
+  check_mode:
+    description: In check mode the task is skipped.
+    support: none
+options:
+  level:
+    description: V(on), V(off) (quoted in YAML), or a number of threads per core.
+    type: str
+    required: true
+  exactly:
+    description: CPU list to be online, and no other CPU.
+    type: str
+  at_least:
+    description: CPU list to be online.
+    type: str
+  present:
+    description: >-
+      CPU list that was present when the other lists were recorded. CPUs that DLPAR added since are left
+      alone, and those that it removed are not asked for.
+    type: str
+"""
+
+EXAMPLES = """
+- name: Bring SMT back to what it was
+  smt.hotplug.smt_state:
+    level: "on"
+    exactly: 0-15
+    answer_timeout: 7200
+"""
+
+RETURN = """
+online:
+  description: CPU list that is online now.
+  returned: success
+  type: str
+"""

@@ -1,0 +1,142 @@
+"""The collection's modules, in a play of somebody else's: answers, faults, check mode, differences."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.fakes.fake_lpar import NOWHERE, FakeLpar, PlayResult, files_below
+
+
+@pytest.fixture
+def run(switching: FakeLpar, tmp_path: Path) -> Any:
+    """Run tasks on the host."""
+
+    def call(*tasks: dict[str, Any], arguments: tuple[str, ...] = ()) -> PlayResult:
+        playbook = tmp_path / "modules.yml"
+        playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": list(tasks)}]))
+        return switching.play(str(playbook), *arguments)
+
+    return call
+
+
+def told(value: str) -> dict[str, Any]:
+    return {"ansible.builtin.debug": {"msg": f"told {value}"}}
+
+
+def test_a_host_is_read_and_changed_once(run: Any, switching: FakeLpar) -> None:
+    switching.put("sys/kernel/rcu_expedited", "1")
+    result = run(
+        {"smt.hotplug.host_state": {"for": "switch"}},
+        told("{{ ansible_facts.host_state.cpus.online }} {{ ansible_facts.host_judgement.verdict }}"),
+        {"smt.hotplug.rcu_expedited": {"value": "0"}, "register": "first"},
+        told("{{ first.before }} {{ first.changed }}"),
+        {"smt.hotplug.rcu_expedited": {"value": "0"}, "register": "again"},
+        told("{{ again.before }} {{ again.changed }}"),
+    )
+    assert result.code == 0, result.output
+    assert "told 0-7 go-with-warnings" in result.flat
+    assert "told 1 True" in result.flat
+    assert "told 0 False" in result.flat
+    assert result.changed() == 1
+
+
+def test_a_lock_is_taken_by_one_run_and_names_it(run: Any, switching: FakeLpar) -> None:
+    lock = {"staging": str(switching.staging)}
+    result = run(
+        {
+            "smt.hotplug.run_lock": {"action": "acquire", "record": {"switch": "off"}, **lock},
+            "register": "lock",
+        },
+        {"smt.hotplug.run_lock": {"action": "acquire", **lock}, "register": "other", "ignore_errors": True},
+        told("{{ other.msg }}"),
+        {"smt.hotplug.run_lock": {"action": "release", "token": "{{ lock.token }}", **lock}},
+    )
+    assert result.code == 0, result.output
+    assert "fake: the lock is not acquired: root@" in result.flat
+    assert "; look for the run on the controllers of this host" in result.flat
+    assert not (switching.staging / "lock.json").exists()
+
+
+def test_check_mode_changes_nothing_and_reads_all_the_same(run: Any, switching: FakeLpar) -> None:
+    before = files_below(switching.root)
+    result = run(
+        {"smt.hotplug.host_state": {}},
+        {"smt.hotplug.smt_state": {"level": "2"}},
+        {"smt.hotplug.run_lock": {"action": "acquire"}},
+        {"smt.hotplug.smt_switch": {"action": "start", "level": "2"}, "register": "would"},
+        told("{{ would.said | join }}"),
+        arguments=("--check",),
+    )
+    assert result.code == 0, result.output
+    assert "would switch to smt=2" in result.flat
+    assert files_below(switching.root) == before
+
+
+def test_a_host_that_does_not_answer_reaches_the_rescue(run: Any, switching: FakeLpar) -> None:
+    switching.hosts = {"lost": NOWHERE}
+    result = run(
+        {
+            "block": [{"smt.hotplug.host_state": {}, "register": "state"}],
+            "rescue": [told("{{ state.reached }} {{ state.rc }} {{ state.msg }}")],
+        }
+    )
+    assert result.code == 0, result.output
+    assert "told False -1 lost: the state of the host cannot be read: " in result.flat
+    assert result.flat.count("; check that the host is up") >= 1
+
+
+def test_a_host_that_hangs_is_given_up(run: Any, switching: FakeLpar) -> None:
+    python = switching.root / "bin/python3"
+    python.unlink(missing_ok=True)
+    python.write_text("#!/bin/sh\nexec sleep 30\n")
+    python.chmod(0o755)
+    result = run({"smt.hotplug.host_state": {"answer_timeout": 1}})
+    assert result.code == 2
+    assert "the state of the host cannot be read: no answer within 1 s" in result.failures["fake"]
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        ({"smt.hotplug.smt_state": {}}, "missing required arguments: level"),
+        ({"smt.hotplug.rcu_expedited": {"value": "2"}}, "value of value must be one of: 0, 1, got: 2"),
+        ({"smt.hotplug.host_state": {"purpose": "ab"}}, "purpose. Supported parameters include"),
+        (
+            {
+                "smt.hotplug.kexec_image": {
+                    "image": "/nowhere",
+                    "sha256": "0",
+                    "what": "it is not ours",
+                    "next_step": "call",
+                }
+            },
+            "fake: it is not ours: /nowhere cannot be read: No such file or directory; call",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(run: Any, task: dict[str, Any], words: str) -> None:
+    result = run(task)
+    assert result.code == 2
+    assert words in result.failures["fake"]
+
+
+def test_differences_are_shown(run: Any, switching: FakeLpar) -> None:
+    switching.put("sys/kernel/rcu_expedited", "0")
+    result = run({"smt.hotplug.rcu_expedited": {"value": "1"}}, arguments=("--diff",))
+    assert result.code == 0, result.output
+    assert "-0" in result.output and "+1" in result.output
+    assert json.loads(switching.get("sys/kernel/rcu_expedited")) == 1
+
+
+def test_a_host_that_is_asked_after_others_has_the_time_for_it(run: Any, switching: FakeLpar) -> None:
+    for name in ("second", "third"):
+        switching.beside(name)
+    arm = {"smt.hotplug.boot_fallback": {"action": "arm", "release": "r", "seconds": 600}}
+    result = run(arm, arguments=("--forks", "2"))
+    assert result.code == 0, result.output
+    assert "OnBootSec=1200" in switching.get("etc/systemd/system/hotplug-acceleration-fallback.timer")

@@ -1,0 +1,211 @@
+"""What the collection's modules ask a host's program for, and how they word its faults."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Options = Mapping[str, Any]
+
+#: Options that each module has beside its own, as in plugins/doc_fragments/host_program.py.
+SHARED: Mapping[str, Mapping[str, Any]] = {
+    "what": {"type": "str"},
+    "next_step": {"type": "str"},
+    "answer_timeout": {"type": "int", "default": 600},
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a module knows of the task that it is, beside its options."""
+
+    check: bool = False
+    """Whether Ansible runs in check mode."""
+    sysroot: str = "/"
+    """The host's root; another one in tests."""
+    turns: int = 1
+    """How many hosts of a batch share one of Ansible's forks."""
+    lock: Mapping[str, str] = field(default_factory=dict)
+    """What identifies the run in a lock that it takes: `token`, `owner`, `started`."""
+
+
+def plain(options: Options, task: Task) -> list[str]:
+    """Return an option of the program for each option that is set; `_` is `-` there."""
+    given: list[str] = []
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if isinstance(value, bool):
+            given += [flag] if value else []
+        elif isinstance(value, list):
+            given += [f"{flag}={item}" for item in value]
+        elif value not in (None, ""):
+            given.append(f"{flag}={_text(value)}")
+    return [*given, f"--sysroot={task.sysroot}"]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, Mapping) else str(value)
+
+
+def _fallback(options: Options, task: Task) -> list[str]:
+    """With fewer forks than hosts, a host is asked after others, each of which may be dead and waited for."""
+    seconds = options.get("seconds")
+    return plain({**options, "seconds": seconds and seconds * task.turns}, task)
+
+
+def _lock(options: Options, task: Task) -> list[str]:
+    where = f"--lock={options['staging']}/lock.json"
+    if options["action"] == "acquire":
+        return [where, f"--acquire={json.dumps({**(options['record'] or {}), **task.lock})}"]
+    return [where, f"--release={options['token']}"]
+
+
+def _dry_run(options: Options, task: Task) -> list[str]:
+    return [*plain(options, task), *(["--dry-run"] if task.check else [])]
+
+
+def _switch(options: Options, task: Task) -> list[str]:
+    switch = [
+        options["level"],
+        "--expedite",
+        "--json",
+        f"--timeout={options['timeout']}",
+        f"--sysroot={task.sysroot}",
+    ]
+    switch += ["--tune-fqs"] if options.get("tune_fqs") else []
+    if task.check:
+        return ["smt", *switch, "--dry-run"]
+    unit = {name: options.get(name) for name in ("action", "staging", "timeout", "record", "token")}
+    return ["smt-unit", *plain(unit, task), "--", *(switch if options["action"] == "start" else [])]
+
+
+@dataclass(frozen=True)
+class HostModule:
+    """A module: the program's words, and what an operator reads where it fails.
+
+    `what` and `next_step` may name options in braces.
+    """
+
+    words: tuple[str, ...]
+    what: str
+    next_step: str
+    changes: bool = True
+    """Whether it changes the host; one that does not also runs in check mode."""
+    reads: frozenset[str] = frozenset()
+    """Values of the option `action` with which it changes nothing."""
+    asks: bool = False
+    """Whether in check mode it asks the program what would be changed."""
+    compose: Callable[[Options, Task], list[str]] = plain
+
+    def arguments(self, options: Options, task: Task) -> list[str]:
+        """Return the program's arguments."""
+        own = {name: value for name, value in options.items() if name not in SHARED}
+        return [*self.words, *self.compose(own, task)]
+
+    def runs(self, options: Options, task: Task) -> bool:
+        """Return whether the program is run at all."""
+        return not task.check or self.asks or not self.changes or options.get("action") in self.reads
+
+    def fault(self, host: str, options: Options, fault: str) -> str:
+        """Return the one line of a failure: which host, what failed, why, and what to do."""
+        what = options.get("what") or self.what.format(**options)
+        next_step = options.get("next_step") or self.next_step.format(**options)
+        return f"{host}: {what}: {fault}; {next_step}"
+
+
+LOOK_WRITERS = "look for who else writes there"
+MODULES: Mapping[str, HostModule] = {
+    "boot_entry": HostModule(
+        ("boot-entry",),
+        "the boot entry of {release} refuses: {action}",
+        "see to it, or deploy by kexec",
+        reads=frozenset({"look", "booted"}),
+    ),
+    "boot_fallback": HostModule(
+        ("boot-fallback",),
+        "the host's own way back cannot be {action}ed",
+        "look at hotplug-acceleration-fallback.timer there",
+        compose=_fallback,
+    ),
+    "clocksource": HostModule(
+        ("clocksource",),
+        "the clocksource could not be switched",
+        f"{LOOK_WRITERS}, and for 'clocksource' in the kernel log of the host",
+        asks=True,
+        compose=_dry_run,
+    ),
+    "host_health": HostModule(
+        ("health",), "the host's health cannot be read", "do without by deploy_health=false", changes=False
+    ),
+    "host_state": HostModule(
+        ("preflight", "--json"),
+        "the state of the host cannot be read",
+        "check that the host is up, that no other run is rebooting it, and that python3 runs on it",
+        changes=False,
+    ),
+    "kexec_image": HostModule(
+        ("kexec-load",), "{image} was never loaded", "look at the kernel log of the host"
+    ),
+    "rcu_expedited": HostModule(
+        ("rcu-expedited",),
+        "rcu_expedited could not be set to {value}",
+        f"{LOOK_WRITERS}, and at rcu_normal beside it",
+    ),
+    "run_lock": HostModule(
+        ("run-lock",),
+        "the lock is not {action}d",
+        "look for the run on the controllers of this host",
+        compose=_lock,
+    ),
+    "smt_state": HostModule(
+        ("smt-state",),
+        "SMT could not be set to {level}",
+        "look for refused CPUs in the kernel log of the host",
+    ),
+    "smt_switch": HostModule(
+        (), "SMT could not be switched to {level}", "then run the playbook again", asks=True, compose=_switch
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a module: the JSON object of the program, or its fault."""
+
+    values: Mapping[str, Any]
+    fault: str = ""
+
+
+def answer_of(code: int, output: str, errors: str) -> Answer:
+    """Read what the program printed: a JSON object on a line, and else what it or the shell complained of."""
+    lines = [line.strip() for line in [*output.splitlines(), *errors.splitlines()] if line.strip()]
+    values = next((found for found in map(_object, lines) if found is not None), None)
+    if values is None or (code != 0 and "error" not in values):
+        return Answer(values or {}, lines[-1] if lines and values is None else f"exit code {code}")
+    return Answer(values, str(values["error"]) if "error" in values else "")
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    if not (line.startswith("{") and line.endswith("}")):
+        return None
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def turns(hosts: int, forks: int) -> int:
+    """Return how many hosts of a batch share a fork."""
+    return max(1, math.ceil(hosts / max(1, forks)))
+
+
+def lock_owner(variables: Mapping[str, Any], user: str) -> str:
+    """Return who takes a lock. In AWX, user and machine are those of a container that is thrown away."""
+    job = variables.get("awx_job_id")
+    owner = f"{variables.get('awx_user_name', 'AWX')} in AWX job {job}" if job is not None else user
+    change = variables.get("fleet_change")
+    return f"{owner} for {change}" if change else owner
