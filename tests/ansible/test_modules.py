@@ -39,7 +39,7 @@ def test_a_host_is_read_and_changed_once(run: Any, switching: FakeLpar) -> None:
         told("{{ again.before }} {{ again.changed }}"),
     )
     assert result.code == 0, result.output
-    assert "told 0-7 go-with-warnings" in result.flat
+    assert "told 0-7 no-go" in result.flat
     assert "told 1 True" in result.flat
     assert "told 0 False" in result.flat
     assert result.changed() == 1

@@ -109,7 +109,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         return hostmodules.Task(
             check=self._task.check_mode,
             sysroot=str(plain.get("hotplug_sysroot") or "/"),
-            turns=hostmodules.turns(len(variables.get("ansible_play_batch", [])), constants.DEFAULT_FORKS),
+            turns=hostmodules.turns(
+                len(variables.get("ansible_play_batch", [])), int(variables.get("ansible_forks", 1))
+            ),
             lock={
                 "token": f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}",
                 "owner": hostmodules.lock_owner(plain, f"{getpass.getuser()}@{platform.node()}"),
