@@ -1,0 +1,134 @@
+"""The first pages for operators: their commands run as they are, on a fake host behind a stand-in for ssh."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from smt_fleet.outcome import Verdict
+from tests.ansible.test_ab import OWNER
+from tests.fakes.fake_lpar import BIN, REPO, ROOT_HERE, FakeLpar
+
+PAGES = REPO / "docs/guides/operators"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """Return the blocks of a page in a language."""
+    text = (PAGES / f"{page}.md").read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def stand_in(host: FakeLpar) -> Path:
+    """Make stand-ins for ssh and scp; returns their folder, with a log of what ssh was asked."""
+    folder = host.work / "stand-ins"
+    folder.mkdir()
+    programs = {
+        "ssh": f"""#!/bin/sh
+[ "$1" != -t ] || shift
+echo "$*" >> {folder}/log
+shift
+case "$1" in
+    python3) shift; exec {host.root}/bin/python3 "$@" --sysroot {host.root} ;;
+    cat) cat "{host.root}/$2" ;;
+    rm) exec "$@" ;;
+esac
+""",
+        "scp": '#!/bin/sh\nexec cp "${1#*:}" "$2"\n',
+    }
+    for name, text in programs.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def run(host: FakeLpar, commands: str, path: Path) -> tuple[int, str]:
+    environment = host.environment()
+    done = subprocess.run(
+        [*ROOT_HERE, "bash", "-e", "-o", "pipefail", "-c", commands],
+        env={**environment, "PATH": f"{path}{os.pathsep}{environment['PATH']}"},
+        cwd=host.work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def reached_as(host: FakeLpar, name: str, inventory: dict[str, object]) -> None:
+    """Have an inventory's host reach the fake one, with short waits."""
+    del host.variables["ab_variants"]
+    hosts = {name: {**inventory, **host.variables, **host.remote()}}
+    (host.work / f"{name}.yml").write_text(json.dumps({"smt_hosts": {"hosts": hosts}}))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLpar) -> None:
+    (given,) = blocks("first-lpar", "yaml")
+    reached_as(switching, "lpar1", yaml.safe_load(given)["smt_hosts"]["hosts"]["lpar1"])
+    path = stand_in(switching)
+    _, preflight, timing, switch, undo, *_ = blocks("first-lpar", "sh")
+    output = switching.work / "stock.on-the-host.jsonl"
+    timing = timing.replace("/var/tmp/stock.jsonl", str(output))
+
+    code, out = run(switching, preflight, path)
+    assert code == 0, out
+    assert "go" in out
+
+    code, out = run(switching, timing, path)
+    assert code == 0, out
+    assert not output.exists()
+    assert "smt=off" in out
+    assert switching.online == set(range(8))
+
+    code, out = run(switching, switch, path)
+    assert code == 0, out
+    assert switching.online == {0, 4}
+
+    code, out = run(switching, undo, path)
+    assert code == 0, out
+    assert switching.online == set(range(8))
+    assert list(switching.staging.iterdir()) == []
+
+
+def test_the_first_page_has_at_most_five_steps() -> None:
+    assert re.findall(r"^## (\d)\.", (PAGES / "first-lpar.md").read_text(), re.MULTILINE) == list("12345")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_night_shift_sees_a_lock_and_breaks_it_by_its_token(switching: FakeLpar) -> None:
+    reached_as(switching, "INVENTORY", {})
+    lock = {**OWNER, "token": "20261126T020000Z-7", "default": {}}
+    switching.put("var/lib/hotplug-acceleration/lock.json", json.dumps(lock))
+    path = stand_in(switching)
+    (block,) = (block for block in blocks("night-shift", "sh") if "lock.json" in block)
+    here = block.replace("-i INVENTORY", "-i INVENTORY.yml").replace("--limit HOST", "--limit INVENTORY")
+
+    code, out = run(switching, here.replace("=TOKEN", "=another"), path)
+    assert code != 0
+    assert "20261126T020000Z-7" in out
+    assert (switching.staging / "lock.json").exists()
+
+    code, out = run(switching, here.replace("TOKEN", "20261126T020000Z-7"), path)
+    assert code == 0, out
+    assert not (switching.staging / "lock.json").exists()
+
+
+def test_the_night_shift_has_a_row_for_each_verdict() -> None:
+    text = (PAGES / "night-shift.md").read_text()
+    for verdict in Verdict:
+        assert verdict is Verdict.RUNNING or f"`{verdict}`" in text
+
+
+@pytest.mark.parametrize("page", ["first-lpar", "night-shift"])
+def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
+    first = (PAGES / f"{page}.md").read_text().split("\n\n")[1]
+    assert re.match(r"No command of this page has run on PowerVM", first)
