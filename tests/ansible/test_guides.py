@@ -76,8 +76,8 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
     reached_as(switching, "lpar1", yaml.safe_load(given)["smt_hosts"]["hosts"]["lpar1"])
     path = stand_in(switching)
     _, preflight, timing, switch, undo, *_ = blocks("first-lpar", "sh")
-    output = switching.work / "stock.on-the-host.jsonl"
-    timing = timing.replace("/var/tmp/stock.jsonl", str(output))
+    output = switching.root / "stock.jsonl"
+    timing = re.sub(r"/\S+/stock\.jsonl", str(output), timing)
 
     code, out = run(switching, preflight, path)
     assert code == 0, out
