@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
+from hotplug_timer.bundle import build_script
 from smt_fleet.outcome import Verdict
 from tests.ansible.test_ab import OWNER
-from tests.fakes.fake_lpar import ANSIBLE, REPO, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, ROOT_HERE, FakeLpar
 
 PAGES = REPO / "docs/guides/operators"
 
@@ -40,7 +41,7 @@ case "$1" in
     rm) exec "$@" ;;
 esac
 """,
-        "scp": '#!/bin/sh\nexec cp "${1#*:}" "$2"\n',
+        "scp": '#!/bin/sh\nexec cp "${1#*:}" "${2#*:}"\n',
     }
     for name, text in programs.items():
         (folder / name).write_text(text)
@@ -132,10 +133,10 @@ def test_the_night_shift_has_a_row_for_each_verdict() -> None:
         assert verdict is Verdict.RUNNING or f"`{verdict}`" in text
 
 
-@pytest.mark.parametrize("page", ["first-lpar", "night-shift"])
+@pytest.mark.parametrize("page", ["first-lpar", "night-shift", "limits"])
 def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
     first = (PAGES / f"{page}.md").read_text().split("\n\n")[1]
-    assert re.match(r"No command of this page has run on PowerVM", first)
+    assert re.match(r"No (?:command|part) of this (?:page|project) has run on PowerVM", first)
 
 
 SURVEY = json.loads((REPO / "docs/examples/awx/survey-switch.json").read_text())["spec"]
@@ -181,3 +182,38 @@ def test_the_page_about_awx_names_variables_that_something_reads() -> None:
     read = "".join(path.read_text() for path in ANSIBLE.rglob("*.yml"))
     assert len(named) > 12
     assert {name for name in named if not re.search(rf"\b{name}\b", read)} == set()
+
+
+@pytest.mark.slow
+def test_the_installed_file_does_what_the_limits_page_tells(switching: FakeLpar) -> None:
+    (block,) = (block for block in blocks("limits", "sh") if "bundle" in block)
+    here = block.replace("/usr/local/sbin", str(switching.root))
+    code, out = run(switching, here, stand_in(switching))
+    assert code == 0, out
+    assert switching.online == {0, 4}
+
+
+@pytest.mark.slow
+def test_a_wheel_has_all_that_a_controller_without_a_checkout_needs(tmp_path: Path) -> None:
+    """From the commands of the page, without the network: what it builds with and depends on is here."""
+    (build,) = (block for block in blocks("first-lpar", "sh") if "pip wheel" in block)
+    here = build.replace(" dist", f" {tmp_path}/dist").replace("pip wheel", "pip wheel --no-build-isolation")
+    environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    subprocess.run(["bash", "-e", "-c", here], check=True, cwd=REPO, env=environment, capture_output=True)
+    built = sorted((tmp_path / "dist").iterdir())
+    (install,) = (block for block in blocks("first-lpar", "sh") if "collection install" in block)
+    assert len(built) == 2
+    assert [path.name for path in built if f"dist/{path.name}" not in install] == []
+
+    packages = tmp_path / "packages"
+    words = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(packages)]
+    wheels = [path for path in built if path.suffix == ".whl"]
+    subprocess.run([str(BIN / "python"), *words, *map(str, wheels)], check=True, env=environment)
+    done = subprocess.run(
+        [str(BIN / "python"), "-m", "hotplug_timer.cli", "bundle", "--script"],
+        check=True,
+        capture_output=True,
+        cwd=tmp_path,
+        env={**environment, "PYTHONPATH": str(packages)},
+    )
+    assert done.stdout == build_script()
