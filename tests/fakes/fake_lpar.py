@@ -40,6 +40,7 @@ BASE_PYTHON = str(getattr(sys, "_base_executable", sys.executable))
 #: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
 SSH = """#!/bin/sh
 echo begin >> {waits}; sleep {latency}; echo end >> {waits}
+test ! -e {root}/down || {{ echo 'ssh: connect to host: No route to host' >&2; exit 255; }}
 for command; do :; done
 PATH={root}/bin:$PATH
 exec /bin/sh -c "$command"

@@ -58,10 +58,10 @@ class Debian:
         paths = [self.folder / "installed" / package for package in QEMU]
         return {path.name: path.read_text().strip() for path in paths if path.exists()}
 
-    def set_up(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def set_up(self, *arguments: str, path: str = "") -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
-            "PATH": f"{FAKES / 'debian'}:{os.environ['PATH']}",
+            "PATH": path or f"{FAKES / 'debian'}:{os.environ['PATH']}",
             "FAKE_DEBIAN": str(self.folder),
         }
         return subprocess.run(
@@ -188,3 +188,64 @@ def test_an_argument_that_is_unknown_is_a_usage_error(debian: Debian) -> None:
     done = debian.set_up("everything")
     assert done.returncode == 2
     assert "unknown argument 'everything'" in done.stdout
+
+
+#: What the script calls on any Linux system.
+EVERYWHERE = (
+    "bash",
+    "cat",
+    "cut",
+    "dirname",
+    "env",
+    "git",
+    "grep",
+    "id",
+    "python3",
+    "rm",
+    "sed",
+    "sha256sum",
+)
+
+
+def without_apt(folder: Path, *missing: str) -> str:
+    """Return a PATH as of a system that has no apt, and lacks some more."""
+    folder.mkdir()
+    for name in set(EVERYWHERE) - set(missing):
+        found = shutil.which(name)
+        assert found
+        (folder / name).symlink_to(found)
+    return str(folder)
+
+
+def test_another_system_gets_the_python_environment_only(debian: Debian, tmp_path: Path) -> None:
+    path = without_apt(tmp_path / "bin")
+    done = debian.set_up("python", path=path)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == (
+        f"setup: not Debian 12 or 13: using /usr/bin/python3 and {path}/git\n"
+        "setup: the Python environment is up to date\n"
+    )
+    (debian.root / ".venv/.requirements").unlink()
+    done = debian.set_up("--dry-run", "python", path=path)
+    assert done.returncode == 0
+    assert "locked Python packages into .venv" in done.stdout
+    assert debian.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "missing", "words"),
+    [
+        (
+            "lab",
+            (),
+            "the lab needs Debian 12 or 13, which this is not; 'tools/setup/setup.sh python' prepares",
+        ),
+        ("python", ("git",), "git is not installed; install git"),
+    ],
+)
+def test_another_system_without_what_it_needs_is_told(
+    debian: Debian, tmp_path: Path, profile: str, missing: tuple[str, ...], words: str
+) -> None:
+    done = debian.set_up(profile, path=without_apt(tmp_path / "bin", *missing))
+    assert done.returncode == 3
+    assert words in done.stdout

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Prepares a Debian 12 or 13 amd64 machine: packages, and the project's own Python environment.
+# On other Linux systems it makes the environment only, of the Python and git that are there.
 # Says what it will install before it does; a second run finds nothing to do.
 set -euo pipefail
 
@@ -14,7 +15,8 @@ usage() {
     cat <<USAGE
 Usage: tools/setup/setup.sh [--dry-run] [python|lab|tests|validation]
 
-  python      what the unit tests need: Python, git and the locked Python packages in .venv
+  python      what operators and the unit tests need: Python, git and the locked Python packages in .venv;
+              on systems other than Debian 12 and 13 only .venv, without root
   lab         (default) that, and what builds kernels and boots guests: cross compiler, QEMU $qemu_wanted or newer
   tests       that, and what opens reports in the tests: a headless Chromium
   validation  what lab installs, and what else compiles the kernel series: a cross compiler for arm64
@@ -140,13 +142,14 @@ install_packages() {
 # The first Python that is new enough; the system's own is the one Debian's python3-venv serves.
 find_python() {
     local candidate
-    for candidate in /usr/bin/python3 python3; do
+    # RHEL 9 and SLES 15 have a newer one beside their python3.
+    for candidate in /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
         if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             printf '%s\n' "$candidate"
             return
         fi
     done
-    die "no Python 3.11 or newer with venv found; install python3-venv"
+    die "no Python 3.11 or newer with venv found; install python3-venv (Debian), python3.12 (RHEL 9) or python311 (SLES 15)"
 }
 
 install_python_packages() {
@@ -178,14 +181,26 @@ for argument in "$@"; do
     esac
 done
 
-command -v apt-get >/dev/null && [[ "$(codename)" =~ ^(bookworm|trixie)$ ]] ||
-    die "this is not Debian 12 or 13; on other systems install the packages listed in tools/setup yourself"
-[ "$(dpkg --print-architecture)" = amd64 ] || die "the lab's cross compilers are for amd64; this is $(dpkg --print-architecture)"
+is_debian() { command -v apt-get >/dev/null && [[ "$(codename)" =~ ^(bookworm|trixie)$ ]]; }
 
-case $profile in
-    python) install_packages python ;;
-    lab) install_packages python lab ;;
-    tests) install_packages python lab browser ;;
-    validation) install_packages python lab validation ;;
-esac
+# Operators need no Debian: the packages of their system are theirs to install.
+use_what_is_there() {
+    [ "$profile" = python ] ||
+        die "the lab needs Debian 12 or 13, which this is not; 'tools/setup/setup.sh python' prepares what operators need"
+    command -v git >/dev/null || die "git is not installed; install git (git-core on RHEL and SLES)"
+    echo "setup: not Debian 12 or 13: using $(find_python) and $(command -v git)"
+}
+
+if ! is_debian; then
+    use_what_is_there
+else
+    [ "$(dpkg --print-architecture)" = amd64 ] || [ "$profile" = python ] ||
+        die "the lab's cross compilers are for amd64; this is $(dpkg --print-architecture)"
+    case $profile in
+        python) install_packages python ;;
+        lab) install_packages python lab ;;
+        tests) install_packages python lab browser ;;
+        validation) install_packages python lab validation ;;
+    esac
+fi
 install_python_packages

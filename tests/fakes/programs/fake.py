@@ -2,7 +2,7 @@
 
 Installed under each of those names on PATH, beside fakehost.json with the root of the fake host. A file
 `fault` in that root makes it misbehave: load-refused, load-ignored, jump-ignored, reboot-ignored,
-boot-full or entry-kept. A kernel whose image is the word PANIC panics, and the default one comes up.
+boot-full, entry-kept or hangs. A kernel whose image is the word PANIC panics, and the default one comes up.
 A file `slow-timing` there has what systemd-run starts go on after it; else it is over then.
 
 It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
@@ -49,7 +49,10 @@ def start(image: str, cmdline: str) -> None:
         (ROOT / f"{name}.active").touch()
     with (ROOT / "waiting.log").open("a") as log:
         log.write(json.dumps(waiting) + "\n")
-    if image == "PANIC":
+    if fault() == "hangs":
+        # The stand-in for ssh reaches nothing until a stand-in for an HMC removes this file.
+        (ROOT / "down").touch()
+    elif image == "PANIC":
         with (ROOT / "console.log").open("a") as console:
             console.write("Requested init /nowhere failed (error -2).\r\n")
             console.write(
