@@ -32,7 +32,9 @@ def describe(artifact: Path) -> Kernel:
             aliases.read_text() if aliases.is_file() else None,
         )
     except (OSError, ValueError, KeyError) as error:
-        raise ToolError(f"{artifact} describes no kernel: {error}", "build it again", ExitCode.INPUT) from error
+        raise ToolError(
+            f"{artifact} describes no kernel: {error}", "build it again", ExitCode.INPUT
+        ) from error
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -156,14 +156,20 @@ def read_config(text: str, release: str, arch: str = "", aliases: str | None = N
     )
 
 
-def findings(hardware: Hardware, kernel: Kernel, initrd: bool, allowed: Iterable[str] = ()) -> Iterator[Finding]:
+def findings(
+    hardware: Hardware, kernel: Kernel, initrd: bool, allowed: Iterable[str] = ()
+) -> Iterator[Finding]:
     """Yield what the kernel lacks; ALLOWED of ALLOWABLE does not stop it."""
     if kernel.symbols is None:
-        yield Finding(False, f"the configuration of {kernel.release} is not known, so its drivers are not checked")
+        yield Finding(
+            False, f"the configuration of {kernel.release} is not known, so its drivers are not checked"
+        )
         return
     for storage in hardware.storage:
         if storage.place == "/" and storage.kind.startswith("nfs"):
-            yield Finding(True, "root is on NFS, which no kernel of this project boots from", "leave this host out")
+            yield Finding(
+                True, "root is on NFS, which no kernel of this project boots from", "leave this host out"
+            )
             continue
         drivers = [driver.name for device in storage.devices for driver in device.drivers]
         early = storage.place == "/" and not initrd

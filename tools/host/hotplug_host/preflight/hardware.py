@@ -161,7 +161,9 @@ def _drivers(fs: Sysfs, base: str) -> Iterator[Driver]:
         if (path / "driver").exists():
             driver = (path / "driver").resolve()
             module = driver / "module"
-            yield Driver(driver.name, _text(path / "modalias"), module.resolve().name if module.exists() else "")
+            yield Driver(
+                driver.name, _text(path / "modalias"), module.resolve().name if module.exists() else ""
+            )
 
 
 def _text(path: Path) -> str:

@@ -303,7 +303,9 @@ def kernel(text: str) -> Kernel:
     """Return a kernel by its JSON, for argparse."""
     try:
         fields = json.loads(text)
-        return Kernel(**{name: tuple(value) if name == "modules" and value else value for name, value in fields.items()})
+        return Kernel(
+            **{name: tuple(value) if name == "modules" and value else value for name, value in fields.items()}
+        )
     except (ValueError, TypeError, AttributeError) as error:
         raise argparse.ArgumentTypeError("that is no JSON of a kernel") from error
 
@@ -313,7 +315,9 @@ def _configured(name: str) -> Kernel:
     try:
         return read_config(Path(name).read_text(encoding="utf-8", errors="replace"), f"of {name}")
     except OSError as error:
-        raise ToolError(f"cannot read {name}: {error.strerror}", "name a kernel's .config", ExitCode.INPUT) from error
+        raise ToolError(
+            f"cannot read {name}: {error.strerror}", "name a kernel's .config", ExitCode.INPUT
+        ) from error
 
 
 def look(arguments: argparse.Namespace) -> None:
