@@ -16,8 +16,8 @@ ALLOWABLE = ("firewall", "selinux", "apparmor", "audit")
 #: Buses whose modules drive disks and links; names of other modules need not travel.
 ALIAS = re.compile(r"alias (?:pci|vio|virtio|vmbus|xen):\S* (\S+)$")
 
-#: By driver, file system, layer, kind of link, module or feature: the symbols, "A|B" for either. Those without
-#: any are of buses, whose drivers a disk or link works without or has with its own.
+#: By driver, file system, layer, kind of link, module or feature: the symbols, "A|B" for either. Those of
+#: buses that need none have none.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     # Disks.
     "ibmvscsi": ("SCSI_IBMVSCSI",),

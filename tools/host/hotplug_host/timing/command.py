@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +21,10 @@ from hotplug_host.arguments import (
     seconds,
 )
 from hotplug_host.entry import Parser
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import SMT, name_of, parse_one
-from hotplug_host.preflight.judge import AB, PURPOSES, Plan
 from hotplug_host.preflight.drivers import ALLOWABLE, Kernel, read_config
+from hotplug_host.preflight.judge import AB, PURPOSES, Plan
 from hotplug_host.preflight.preflight import PreflightSettings, preflight
 from hotplug_host.records import TIMER
 from hotplug_host.signals import StopRequest
