@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
+from hotplug_common.kernel import drivers as describing
 from hotplug_host.preflight.drivers import SYMBOLS, Kernel, findings, read_config
 from hotplug_host.preflight.hardware import Hardware, read_hardware
 from hotplug_host.sysfs import Sysfs
+from hotplug_timer import cli
 
 CONFIGS = Path(__file__).parents[3] / "kernel-patches/configs"
 
@@ -134,7 +137,8 @@ DISTRO = "".join(f"CONFIG_{name}=y\n" for name in SYMBOLS)
             rhel,
             [
                 "root is on XFS on LVM on multipath on sda (ibmvfc), sdb (ibmvfc): the kernel 6.12-lab lacks"
-                " CONFIG_XFS_FS, CONFIG_BLK_DEV_DM, CONFIG_DM_MULTIPATH, CONFIG_BLK_DEV_SD, CONFIG_SCSI_IBMVFC",
+                " CONFIG_XFS_FS, CONFIG_BLK_DEV_DM, CONFIG_DM_MULTIPATH, CONFIG_BLK_DEV_SD,"
+                " CONFIG_SCSI_IBMVFC",
                 "bond0 is up: the kernel 6.12-lab lacks CONFIG_BONDING",
                 "bond0.7 is up: the kernel 6.12-lab lacks CONFIG_VLAN_8021Q",
                 "eth0 (ibmvnic) is up: the kernel 6.12-lab lacks CONFIG_IBMVNIC",
@@ -146,8 +150,8 @@ DISTRO = "".join(f"CONFIG_{name}=y\n" for name in SYMBOLS)
         (
             sles,
             [
-                "root is on btrfs on sda (ibmvscsi): the kernel 6.12-lab lacks CONFIG_BTRFS_FS, CONFIG_BLK_DEV_SD,"
-                " CONFIG_SCSI_IBMVSCSI",
+                "root is on btrfs on sda (ibmvscsi): the kernel 6.12-lab lacks CONFIG_BTRFS_FS,"
+                " CONFIG_BLK_DEV_SD, CONFIG_SCSI_IBMVSCSI",
                 "eth0 (ibmveth) is up: the kernel 6.12-lab lacks CONFIG_IBMVETH",
                 "the host uses apparmor: the kernel 6.12-lab lacks CONFIG_SECURITY_APPARMOR",
             ],
@@ -155,7 +159,8 @@ DISTRO = "".join(f"CONFIG_{name}=y\n" for name in SYMBOLS)
         (
             x86,
             [
-                "root is on XFS on nvme0n1 (nvme): the kernel 6.12-lab lacks CONFIG_XFS_FS, CONFIG_BLK_DEV_NVME",
+                "root is on XFS on nvme0n1 (nvme): the kernel 6.12-lab lacks CONFIG_XFS_FS,"
+                " CONFIG_BLK_DEV_NVME",
                 "eno1 (e1000e) is up: the kernel 6.12-lab lacks CONFIG_E1000E",
             ],
         ),
@@ -200,3 +205,25 @@ def test_a_kernel_without_a_configuration_is_not_checked_and_that_is_told(tmp_pa
     (found,) = findings(look(tmp_path, sles), Kernel("k"), False)
     assert not found.stops
     assert "not known" in found.text
+
+
+def test_a_kernel_travels_by_its_artefact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the controller prints of it, the host's preflight takes."""
+    sles(Tree(tmp_path / "host"))
+    artifact = tmp_path / "artifact.json"
+    artifact.write_text(json.dumps({"release": "6.12-x", "arch": "", "config": "config"}))
+    (tmp_path / "config").write_text("CONFIG_SMP=y\nCONFIG_BTRFS_FS=y\n")
+    assert describing.main([str(artifact)]) == 0
+    line = capsys.readouterr().out.strip()
+    cli.main(["preflight", "--json", "--for=deploy", f"--sysroot={tmp_path / 'host'}", f"--kernel={line}"])
+    texts = [reason["text"] for reason in json.loads(capsys.readouterr().out)["reasons"]]
+    root = (
+        "root is on btrfs on sda (ibmvscsi): the kernel 6.12-x lacks CONFIG_BLK_DEV_SD, CONFIG_SCSI_IBMVSCSI"
+    )
+    assert root in texts
+
+
+def test_bad_input_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert describing.main([str(tmp_path / "none.json")]) == 4
+    assert cli.main(["preflight", f"--config={tmp_path / 'none'}"]) == 4
+    assert "cannot read" in capsys.readouterr().err

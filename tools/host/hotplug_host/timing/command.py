@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotplug_host import __version__
 from hotplug_host.arguments import (
@@ -304,10 +304,10 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
 def kernel(text: str) -> Kernel:
     """Return a kernel by its JSON, for argparse."""
     try:
-        fields = json.loads(text)
-        return Kernel(
-            **{name: tuple(value) if name == "modules" and value else value for name, value in fields.items()}
-        )
+        fields: dict[str, Any] = json.loads(text)
+        if fields.get("modules") is not None:
+            fields["modules"] = tuple(fields["modules"])
+        return Kernel(**fields)
     except (ValueError, TypeError, AttributeError) as error:
         raise argparse.ArgumentTypeError("that is no JSON of a kernel") from error
 
