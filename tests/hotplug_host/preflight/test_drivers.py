@@ -197,7 +197,7 @@ def test_an_unknown_driver_is_a_warning_unless_a_module_has_it(tmp_path: Path) -
     hardware = look(tmp_path, make)
     (found,) = findings(hardware, read_config(DISTRO, "k"), False)
     assert not found.stops
-    assert "eth0 has the driver new-nic (pci:v1)" in found.text
+    assert "eth0 has driver new-nic (pci:v1)" in found.text
     assert list(findings(hardware, read_config(DISTRO, "k", aliases="alias pci:v1* new_nic\n"), False)) == []
 
 

@@ -225,7 +225,7 @@ def _unknown(devices: Iterable[Device], kernel: Kernel) -> Iterator[Finding]:
         if driver.name not in NEEDS and module not in {name.replace("-", "_") for name in names}:
             yield Finding(
                 False,
-                f"{device} has the driver {driver.name} ({driver.modalias or 'no modalias'}), and it is not known"
+                f"{device} has driver {driver.name} ({driver.modalias or 'no modalias'}), and it is not known"
                 f" which symbol {kernel.release} needs",
                 "look for it in the kernel's configuration",
             )
