@@ -376,6 +376,19 @@ def too_large(host: FakeLpar) -> dict[str, Any]:
     return given
 
 
+def on_xfs(host: FakeLpar) -> dict[str, Any]:
+    host.put("proc/mounts", "/dev/sda1 / xfs rw 0 0\n")
+    block = host.root / "sys/devices/vio/30000002/host0/block/sda"
+    host.put("sys/devices/vio/30000002/host0/block/sda/sda1/partition", "1")
+    (host.root / "sys/class/block").mkdir(parents=True)
+    (host.root / "sys/class/block/sda").symlink_to(block)
+    (host.root / "sys/class/block/sda1").symlink_to(block / "sda1")
+    (block / "device").symlink_to(block.parents[1])
+    (host.root / "sys/bus/vio/drivers/ibmvscsi").mkdir(parents=True)
+    (block.parents[2] / "driver").symlink_to(host.root / "sys/bus/vio/drivers/ibmvscsi")
+    return packed(host)
+
+
 def held(host: FakeLpar) -> dict[str, Any]:
     host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
     return packed(host)
@@ -428,6 +441,14 @@ REFUSED = [
         },
     ),
     Case("gentoo", ["'gentoo' is none of debian, redhat, suse"], {"boot": "once"}, on_gentoo),
+    Case(
+        "drivers",
+        [
+            "root is on XFS on sda (ibmvscsi): the kernel 6.12-patched lacks CONFIG_XFS_FS,"
+            " CONFIG_SCSI_IBMVSCSI; build the kernel with that"
+        ],
+        prepare=on_xfs,
+    ),
     Case("held", ["root@desk has been using this host since"], prepare=held),
     Case("tampered", ["variant 'patched'", "the image", "has SHA-256"], prepare=tampered),
     Case("default", [f"add -e deploy_default_confirmed={RELEASE}"], {"boot": "default"}, on_debian),

@@ -102,6 +102,7 @@ def test_every_reason_is_in_its_table() -> None:
         "_isolated": "isolcpus",
         "_slow": "one by one",
         "_fallback": "watchdog",
+        "_drivers": "kernel's configuration lacks",
         "_services": "smtstate.service",
     }
     judged = set(re.findall(r"yield from (_\w+)\(", source))

@@ -178,7 +178,7 @@ class FakeLpar(FakeHost):
         folder.mkdir(parents=True, exist_ok=True)
         image = folder / "vmlinux"
         shutil.copy(description["image"], image)
-        (folder / "config").write_text("CONFIG_SMP=y\n")
+        (folder / "config").write_text("CONFIG_SMP=y\nCONFIG_PPC_PSERIES=y\n")
         name = f"linux-hotplug-acceleration-{description['release']}"
         package = folder / f"{name}.pkg"
         with tarfile.open(package, "w:gz") as archive:

@@ -43,6 +43,15 @@ options:
     description: Images without a signature, which secure boot refuses.
     type: list
     elements: str
+  kernel:
+    description: Kernels to boot, as C(python -m hotplug_common.kernel.drivers ARTIFACT) prints them.
+    type: list
+    elements: dict
+  allow_missing:
+    description: What of the host a kernel may lack.
+    type: list
+    elements: str
+    choices: [firewall, selinux, apparmor, audit]
 """
 
 EXAMPLES = """

@@ -40,7 +40,7 @@ def plain(options: Options, task: Task) -> list[str]:
         if isinstance(value, bool):
             given += [flag] if value else []
         elif isinstance(value, list):
-            given += [f"{flag}={item}" for item in value]
+            given += [f"{flag}={_text(item)}" for item in value]
         elif value not in (None, ""):
             given.append(f"{flag}={_text(value)}")
     return [*given, f"--sysroot={task.sysroot}"]

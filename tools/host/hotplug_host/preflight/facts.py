@@ -18,6 +18,7 @@ from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
 from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
 from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
+from hotplug_host.preflight.hardware import Hardware, read_hardware
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.workloads import Workloads, read_workloads
 from hotplug_host.programs import (
@@ -117,6 +118,7 @@ class Facts:
     services: tuple[str, ...] = ()
     """Those of SERVICES that start with the host."""
     boot_read_only: bool = False
+    hardware: Hardware = field(default_factory=Hardware)
 
     @property
     def deployed(self) -> bool:
@@ -160,6 +162,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         applied=read_applied(fs, staging),
         services=_read_services(fs),
         boot_read_only=_is_boot_read_only(fs),
+        hardware=read_hardware(fs),
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.holder import describe_holder
+from hotplug_host.preflight.drivers import Kernel, findings
 from hotplug_host.preflight.facts import Facts
 from hotplug_host.preflight.lpar import SHARED
 from hotplug_host.preflight.workloads import Tasks
@@ -46,6 +47,10 @@ class Plan:
     unsigned: tuple[str, ...] = ()
     """The kernels to boot that carry no signature."""
     initrd: str = ""
+    kernels: tuple[Kernel, ...] = ()
+    """The kernels to boot, by their configuration."""
+    allow_missing: tuple[str, ...] = ()
+    """What of drivers.ALLOWABLE they may lack."""
     rollback: str = "run playbooks/rollback.yml on this host"
 
 
@@ -85,6 +90,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _kexec(facts, plan)
     if plan.purpose in BOOTS:
         yield from _clocksource(facts)
+        yield from _drivers(facts, plan, stops=True)
     if plan.purpose == INSTALL:
         yield from _installing(facts, plan)
     if plan.purpose != SWITCH:
@@ -155,6 +161,15 @@ def _clocksource(facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
+def _drivers(facts: Facts, plan: Plan, *, stops: bool) -> Iterator[tuple[str, str]]:
+    for kernel in plan.kernels:
+        # Of a kernel for another machine, preflight says that.
+        if kernel.arch in ("", facts.machine):
+            for found in findings(facts.hardware, kernel, bool(plan.initrd), plan.allow_missing):
+                if found.stops == stops:
+                    yield found.text, found.step
+
+
 def _timing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if facts.systemd_run is None:
         yield "systemd-run is missing", "this needs a host that systemd runs"
@@ -219,6 +234,8 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     yield from _slow(facts)
     if plan.purpose in (DEPLOY, INSTALL):
         yield from _fallback(facts, plan)
+    if plan.purpose in BOOTS:
+        yield from _drivers(facts, plan, stops=False)
     yield from _services(facts, plan)
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hotplug_host import __version__
 from hotplug_host.arguments import (
@@ -20,7 +21,9 @@ from hotplug_host.arguments import (
     seconds,
 )
 from hotplug_host.entry import Parser
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import SMT, name_of, parse_one
+from hotplug_host.preflight.drivers import ALLOWABLE, Kernel, read_config
 from hotplug_host.preflight.judge import AB, PURPOSES, Plan
 from hotplug_host.preflight.preflight import PreflightSettings, preflight
 from hotplug_host.records import TIMER
@@ -258,6 +261,28 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         help="a kernel that carries no signature is to be booted; may be given again",
     )
     parser.add_argument(
+        "--kernel",
+        type=kernel,
+        action="append",
+        default=[],
+        metavar="JSON",
+        help="a kernel to boot, as hotplug_common.kernel.drivers prints it; may be given again",
+    )
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="the configuration of a kernel to boot; may be given again",
+    )
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        choices=ALLOWABLE,
+        help="let a kernel lack what the host has of this; may be given again",
+    )
+    parser.add_argument(
         "--initrd", default="", metavar="FILE", help="initial RAM disk that the kernels are booted with"
     )
     parser.add_argument(
@@ -276,6 +301,27 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
     add_sysroot(parser)
 
 
+def kernel(text: str) -> Kernel:
+    """Return a kernel by its JSON, for argparse."""
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        if fields.get("modules") is not None:
+            fields["modules"] = tuple(fields["modules"])
+        return Kernel(**fields)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise argparse.ArgumentTypeError("that is no JSON of a kernel") from error
+
+
+def _configured(name: str) -> Kernel:
+    """Return the kernel of a configuration file."""
+    try:
+        return read_config(Path(name).read_text(encoding="utf-8", errors="replace"), f"of {name}")
+    except OSError as error:
+        raise ToolError(
+            f"cannot read {name}: {error.strerror}", "name a kernel's .config", ExitCode.INPUT
+        ) from error
+
+
 def look(arguments: argparse.Namespace) -> None:
     """Do what `preflight` was asked for; ToolError for a host that is no-go."""
     plan = Plan(
@@ -286,6 +332,8 @@ def look(arguments: argparse.Namespace) -> None:
         kexec_file_load=arguments.kexec_file_load,
         unsigned=tuple(arguments.unsigned),
         initrd=arguments.initrd,
+        kernels=(*arguments.kernel, *map(_configured, arguments.config)),
+        allow_missing=tuple(arguments.allow_missing),
         rollback=arguments.rollback,
     )
     preflight(
