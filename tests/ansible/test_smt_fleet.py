@@ -213,3 +213,40 @@ def test_hooks_of_the_operator_and_the_change_are_part_of_it(tmp_path: Path) -> 
     assert [out.count(f"before {name} lock=none") for name in made.hosts] == [1, 1]
     assert out.count("after lpar1 lock=ann in AWX job 7 for CHG42") == 1
     assert "after lpar2" not in out
+
+
+def measuring(folder: Path, names: Sequence[str]) -> tuple[Fleet, list[str]]:
+    """Make hosts without trouble that measure, and kernels as `smt-fleet ab` takes them."""
+    made = fleet(folder, names)
+    del made.first.variables["ab_results_dir"]
+    # The fake kernels of the first host are there for all of them.
+    return made, [f"{name}={made.first.packed(name, arch='ppc64le')}" for name in ("stock", "patched")]
+
+
+def test_kernels_are_compared_on_a_host_before_the_others(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar2"].put("fault", "jump-ignored")
+    variants = [word for kernel in kernels for word in ("--variant", kernel)]
+    short = ("-e", "ab_down_timeout=15", "-e", "ab_boot_timeout=30")
+
+    code, out = made.start("ab", *variants, "--iterations", "1", *short)
+
+    assert code == 5, out
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "failed-restored", "lpar3": "not-reached"}
+    assert out.count("Look at them once more") >= 1, "the first host is looked at before the next"
+    (run,) = (tmp_path / "runs").iterdir()
+    assert len(list((run / "raw/lpar1").glob("*.jsonl"))) == 4
+    assert not (run / "raw/lpar3").exists()
+    assert "the host never went down" in made.rows()["lpar2"]["message"]
+
+
+def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar1"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    artifacts = [word for kernel in kernels for word in f"--{kernel}".split("=", 1)]
+    words = ("regress", *artifacts, "--dir", str(tmp_path / "history"), "-e", "ab_iterations=1")
+
+    code, out = made.start(*words)
+
+    assert code == 7, out
+    assert made.verdicts() == {"lpar1": "unfit", "lpar2": "not-reached", "lpar3": "not-reached"}
