@@ -36,7 +36,7 @@ class Fleet:
 
     def call(self, *words: str) -> tuple[int, str]:
         done = subprocess.run(
-            [*ROOT_HERE, str(BIN / "smt-fleet"), *words, "--output-dir", "runs"],
+            [*ROOT_HERE, str(BIN / "smt-fleet"), words[0], "--output-dir", "runs", *words[1:]],
             env=self.first.environment(),
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ class Fleet:
 
     def start(self, *words: str) -> tuple[int, str]:
         inventory, variables = self.first.options()[1::2]
-        return self.call(*words, "-i", inventory, "-e", variables)
+        return self.call(words[0], "-i", inventory, "-e", variables, *words[1:])
 
     def rows(self) -> dict[str, dict[str, Any]]:
         (run,) = (self.folder / "runs").iterdir()
@@ -183,6 +183,16 @@ def test_a_first_batch_that_no_operator_confirms_is_the_only_one(tmp_path: Path)
 
     assert code == 0, "two hosts are one batch"
     assert made.verdicts() == dict.fromkeys(made.hosts, "ok")
+
+
+def test_the_look_at_the_first_batch_can_be_left_out(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2"])
+
+    code, out = made.start("apply", "--level", "off", "--confirm", "prompt", "--", "--skip-tags", "canary")
+
+    assert code == 0, out
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "ok"}
+    assert "Look at them once more" not in out
 
 
 def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
