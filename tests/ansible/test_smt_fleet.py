@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -260,3 +261,14 @@ def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
 
     assert code == 7, out
     assert made.verdicts() == {"lpar1": "unfit", "lpar2": "not-reached", "lpar3": "not-reached"}
+    assert "TASK [regress : Ask the history]" not in out
+
+    shutil.rmtree(tmp_path / "runs")
+    for host in made.hosts.values():
+        host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    code, out = made.start(*words, "--max-failed", "100")
+
+    assert code == 3, out
+    assert made.verdicts() == dict.fromkeys(made.hosts, "unfit")
+    assert "TASK [regress : Ask the history]" in out
+    assert "root@desk has been using this host since" in made.rows()["lpar1"]["message"]
