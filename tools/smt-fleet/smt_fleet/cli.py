@@ -95,9 +95,7 @@ def build_parser() -> Parser:
     apply = _starting(commands, "apply", "switch SMT on all hosts", APPLY_EXAMPLES, apply_plan)
     deploy = _starting(commands, "deploy", "leave all hosts on another kernel", DEPLOY_EXAMPLES, deploy_plan)
     compare = _starting(commands, "ab", "measure kernels against each other on hosts", AB_EXAMPLES, ab_plan)
-    nightly = _starting(
-        commands, "regress", "measure for a history", REGRESS_EXAMPLES, regress_plan
-    )
+    nightly = _starting(commands, "regress", "measure for a history", REGRESS_EXAMPLES, regress_plan)
     back = add_subcommand(
         commands,
         "rollback",
