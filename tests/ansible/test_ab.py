@@ -447,6 +447,7 @@ def test_rollback_brings_back_the_hosts_beside_a_dead_and_a_locked_one(host: Fak
     assert "are back: last; not back: dead locked" in result.flat
     assert "dead: the state of the host cannot be read" in result.failures["dead"]
     assert "root@desk has been using this host since" in result.failures["locked"]
+    assert " days ago; make sure that this run is gone" in result.failures["locked"]
     assert host.get("proc/cmdline") == DEFAULT_CMDLINE
     assert locked.get("proc/cmdline") == trial, "true breaks no lock among several hosts"
 
@@ -475,8 +476,12 @@ def test_an_inventory_without_hosts_is_an_error(host: FakeLpar) -> None:
     ("arguments", "problem"),
     [
         (("--limit", "builder"), "--limit leaves none of the group smt_hosts: it names builder"),
-        (("--tags", "nonsense"), "these playbooks have no tags"),
-        (("--skip-tags", "change"), "these playbooks have no tags"),
+        (("--tags", "nonsense"), "--skip-tags canary is the only choice of tags"),
+        (("--tags", "canary"), "--skip-tags canary is the only choice of tags"),
+        (
+            ("--skip-tags", "change"),
+            "--skip-tags canary is the only choice of tags",
+        ),
     ],
 )
 def test_a_run_that_acts_on_no_host_is_an_error(

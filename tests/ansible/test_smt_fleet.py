@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -36,7 +37,7 @@ class Fleet:
 
     def call(self, *words: str) -> tuple[int, str]:
         done = subprocess.run(
-            [*ROOT_HERE, str(BIN / "smt-fleet"), *words, "--output-dir", "runs"],
+            [*ROOT_HERE, str(BIN / "smt-fleet"), words[0], "--output-dir", "runs", *words[1:]],
             env=self.first.environment(),
             cwd=self.folder,
             stdout=subprocess.PIPE,
@@ -48,7 +49,7 @@ class Fleet:
 
     def start(self, *words: str) -> tuple[int, str]:
         inventory, variables = self.first.options()[1::2]
-        return self.call(*words, "-i", inventory, "-e", variables)
+        return self.call(words[0], "-i", inventory, "-e", variables, *words[1:])
 
     def rows(self) -> dict[str, dict[str, Any]]:
         (run,) = (self.folder / "runs").iterdir()
@@ -185,6 +186,16 @@ def test_a_first_batch_that_no_operator_confirms_is_the_only_one(tmp_path: Path)
     assert made.verdicts() == dict.fromkeys(made.hosts, "ok")
 
 
+def test_the_look_at_the_first_batch_can_be_left_out(tmp_path: Path) -> None:
+    made = fleet(tmp_path, ["lpar1", "lpar2"])
+
+    code, out = made.start("apply", "--level", "off", "--confirm", "prompt", "--", "--skip-tags", "canary")
+
+    assert code == 0, out
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "ok"}
+    assert "Look at them once more" not in out
+
+
 def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
     made = fleet(tmp_path, ["lpar1", "lpar2"])
 
@@ -213,3 +224,51 @@ def test_hooks_of_the_operator_and_the_change_are_part_of_it(tmp_path: Path) -> 
     assert [out.count(f"before {name} lock=none") for name in made.hosts] == [1, 1]
     assert out.count("after lpar1 lock=ann in AWX job 7 for CHG42") == 1
     assert "after lpar2" not in out
+
+
+def measuring(folder: Path, names: Sequence[str]) -> tuple[Fleet, list[str]]:
+    """Make hosts without trouble that measure, and kernels as `smt-fleet ab` takes them."""
+    made = fleet(folder, names)
+    del made.first.variables["ab_results_dir"]
+    # The fake kernels of the first host are there for all of them.
+    return made, [f"{name}={made.first.packed(name, arch='ppc64le')}" for name in ("stock", "patched")]
+
+
+def test_kernels_are_compared_on_a_host_before_the_others(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar2"].put("fault", "jump-ignored")
+    variants = [word for kernel in kernels for word in ("--variant", kernel)]
+    short = ("-e", "ab_down_timeout=15", "-e", "ab_boot_timeout=30")
+
+    code, out = made.start("ab", *variants, "--iterations", "1", *short)
+
+    assert code == 5, out
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "failed-restored", "lpar3": "not-reached"}
+    assert out.count("Look at them once more") >= 1, "the first host is looked at before the next"
+    (run,) = (tmp_path / "runs").iterdir()
+    assert len(list((run / "raw/lpar1").glob("*.jsonl"))) == 4
+    assert not (run / "raw/lpar3").exists()
+    assert "the host never went down" in made.rows()["lpar2"]["message"]
+
+
+def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    made.hosts["lpar1"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    artifacts = [word for kernel in kernels for word in f"--{kernel}".split("=", 1)]
+    words = ("regress", *artifacts, "--dir", str(tmp_path / "history"), "-e", "ab_iterations=1")
+
+    code, out = made.start(*words)
+
+    assert code == 7, out
+    assert made.verdicts() == {"lpar1": "unfit", "lpar2": "not-reached", "lpar3": "not-reached"}
+    assert "TASK [regress : Ask the history]" not in out
+
+    shutil.rmtree(tmp_path / "runs")
+    for host in made.hosts.values():
+        host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    code, out = made.start(*words, "--max-failed", "100")
+
+    assert code == 3, out
+    assert made.verdicts() == dict.fromkeys(made.hosts, "unfit")
+    assert "TASK [regress : Ask the history]" in out
+    assert "root@desk has been using this host since" in made.rows()["lpar1"]["message"]

@@ -105,5 +105,11 @@ def test_report_needs_no_other_file(demo: Demo) -> None:
     assert OUTSIDE.findall(page) == []
 
 
+def test_the_guest_has_a_row_of_smt_fleet(demo: Demo) -> None:
+    (file,) = demo.output.glob("smt-fleet/*/summary.json")
+    (row,) = json.loads(file.read_text())["hosts"]
+    assert (row["host"], row["verdict"]) == ("demo", "ok")
+
+
 def test_nothing_is_left(demo: Demo, lab: Lab) -> None:
     lab.assert_empty()

@@ -1,4 +1,3 @@
-import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from hotplug_common import arch, process
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import demo, lifecycle
+from smt_fleet import cli as smt_fleet
 from tests.lpar_lab.test_lifecycle import DISK, KERNEL
 
 PANIC = "[   12.345678] Kernel panic - not syncing: Fatal exception"
@@ -37,7 +37,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     patched = replace(KERNEL, variant="patched")
     monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
     monkeypatch.setattr(demo, "_check_inputs", lambda *_: None)
-    monkeypatch.setattr(demo.Tools, "find", lambda: demo.Tools("hotplug-timer", "ansible-playbook"))
+    monkeypatch.setattr(demo.Tools, "find", lambda: demo.Tools("hotplug-timer", "smt-fleet"))
     monkeypatch.setattr(demo, "_build_kernels", lambda *_: done.append("kernels") or [KERNEL, patched])
     monkeypatch.setattr(demo.rootfs, "build", lambda *_: done.append("rootfs") or DISK)
     monkeypatch.setattr(lifecycle, "up", lambda *_: done.append("up"))
@@ -48,12 +48,13 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stages_in_order(settings: demo.Settings, paths: Paths, said: list[str], stages: list[str]) -> None:
-    stale = settings.output / "raw/old.jsonl"
-    stale.parent.mkdir(parents=True)
-    stale.write_text("{}")
+    stale = [settings.output / "raw/old.jsonl", settings.output / "smt-fleet/old/plan.json"]
+    for file in stale:
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
     assert demo.run(settings, paths, said.append) == ExitCode.OK
     assert stages == ["kernels", "rootfs", "up", "measure", "down", "report"]
-    assert not stale.exists(), "an earlier demo's results are not mixed in"
+    assert not any(file.exists() for file in stale), "an earlier demo's results are not mixed in"
 
 
 @pytest.mark.parametrize("fault", [ToolError("x", code=ExitCode.OPERATION), KeyboardInterrupt()])
@@ -74,19 +75,27 @@ def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
     assert stages == ["kernels", "rootfs", "up", "down"]
 
 
-def test_playbook_variables_name_both_variants_in_order(settings: demo.Settings) -> None:
-    kernels = [KERNEL, replace(KERNEL, variant="patched", image=Path("/cache/p/vmlinux"))]
-    variables = demo.playbook_variables(replace(settings, output=Path("/out")), kernels, Path("/srv/t.pyz"))
-    assert json.loads(json.dumps(variables)) == {
-        "ab_variants": [
-            {"name": "stock", "artifact": "/cache/k/artifact.json"},
-            {"name": "patched", "artifact": "/cache/p/artifact.json"},
-        ],
+def test_smt_fleet_takes_what_the_demo_asks_for(settings: demo.Settings, tmp_path: Path) -> None:
+    """Both kernels in order, results where the report looks for them, and the run beside it."""
+    kernels = []
+    for name in ("stock", "patched"):
+        (tmp_path / name).mkdir()
+        kernels.append(replace(KERNEL, variant=name, image=tmp_path / name / "vmlinux"))
+        kernels[-1].file.write_text("{}")
+    inventory = tmp_path / "lab.yml"
+    inventory.write_text("")
+
+    words = demo.fleet_words(settings, kernels, Path("/srv/t.pyz"))
+    plan = smt_fleet.ab_plan(smt_fleet.build_parser().parse_args([*words, "-i", str(inventory)]))
+
+    assert (plan.limit, plan.arguments) == ("demo", ["-e", "ab_timer_bundle=/srv/t.pyz"])
+    assert {name: value for name, value in plan.variables.items() if name.startswith("ab_")} == {
+        "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
         "ab_iterations": 5,
-        "ab_operations": ["smt=off", "smt=on"],
-        "ab_results_dir": "/out",
-        "ab_timer_bundle": "/srv/t.pyz",
+        "ab_results_dir": str(settings.output),
+        "ab_max_fail_percentage": 0,
     }
+    assert f"{settings.output}/smt-fleet" in words
 
 
 @pytest.mark.parametrize(
@@ -127,7 +136,7 @@ def test_why_a_measurement_failed(  # noqa: PLR0917 - fixtures
     (guest / "console.log").write_text(console_line + "\n")
     monkeypatch.setattr(lifecycle, "running", lambda _: [(guest, None)] if running else [])
     settings.output.mkdir()
-    command = settings.output / "ansible-playbook"
+    command = settings.output / "smt-fleet"
     command.write_text(f"#!/bin/sh\n{playbook}\n")
     command.chmod(0o755)
     began = time.monotonic()
@@ -155,7 +164,7 @@ def test_ansibles_reason(text: str, reason: str) -> None:
 
 def test_no_results_is_an_input_fault(settings: demo.Settings, tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="no result files"):
-        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "ansible-playbook"), lambda _: None)
+        demo._report(settings, tmp_path, demo.Tools("hotplug-timer", "smt-fleet"), lambda _: None)
 
 
 def test_current_task_comes_from_the_log(tmp_path: Path) -> None:

@@ -248,6 +248,32 @@ def test_a_signal_lets_ansible_end_and_the_summary_is_written(stand: Stand, numb
     assert "failed-restored" in (stand.run() / "summary.csv").read_text()
 
 
+def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) -> None:
+    kernels = {name: stand.folder / f"{name}.json" for name in ("stock", "patched")}
+    for kernel in kernels.values():
+        kernel.write_text("{}")
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    hosts = ("-i", str(stand.inventory))
+    variants = [word for name, kernel in kernels.items() for word in ("--variant", f"{name}={kernel}")]
+
+    code, out, _ = stand.call("plan", "ab", *hosts, *variants, "--format", "json")
+    assert code == 0
+    assert [batch["hosts"] for batch in json.loads(out)["batches"]] == [["lpar1"], ["lpar2"], ["lpar3"]]
+
+    assert stand.call("ab", *hosts, *variants, "--iterations", "3", "--max-failed", "20")[0] == 0
+    given = variables(stand.calls()[-1])
+    assert given["ab_variants"] == [{"name": n, "artifact": str(k)} for n, k in kernels.items()]
+    assert (given["ab_iterations"], given["ab_max_fail_percentage"], given["fleet_batches"]) == (3, 20, [1])
+    assert given["ab_results_dir"] == str(stand.run())
+
+    files = [word for name, kernel in kernels.items() for word in (f"--{name}", str(kernel))]
+    assert stand.call("regress", *hosts, *files, "--dir", str(stand.folder / "kept"))[0] == 0
+    given = variables(stand.calls()[-1])
+    assert given["regress_artifacts"] == {name: str(kernel) for name, kernel in kernels.items()}
+    assert given["regress_dir"] == str(stand.folder / "kept")
+    assert given["regress_max_fail_percentage"] == 0
+
+
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     words = ("plan", "apply", "-i", str(stand.inventory), "--level", "off", "--minutes", "10", "--soak", "5")
 
@@ -281,6 +307,9 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
             "'25:00' is no time; give HH:MM",
         ),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
+        (("ab", "-i", "/etc/hosts", "--variant", "stock"), 2, "'stock' is no variant; give NAME=FILE"),
+        (("ab", "-i", "/etc/hosts", "--variant", "a=/etc/hosts"), 2, "too few variants, or one name twice"),
+        (("ab", "-i", "/etc/hosts", "--variant", "a=/x", "--variant", "b=/x"), 4, "there is no /x; name the"),
         (("apply", "-i", "/etc/hosts", "--level", "off", "--soak", "-1"), 2, "'-1' is not a whole number"),
         (
             ("apply", "-i", "/etc/hosts", "--level", "off", "--notify", "file:///etc/passwd"),

@@ -21,6 +21,11 @@ def fact(name: str, value: object) -> dict[str, Any]:
     return event("fact", name=name, value=value)
 
 
+def judged(failure: str) -> list[dict[str, Any]]:
+    """A measurement that ended so, and its history is asked then."""
+    return [fact("regress_failure", failure), fact("regress_judged", True)]
+
+
 CHECK = event("phase", phase="check")
 HOLDS, GIVEN_BACK = fact("run_lock", {"held": True}), fact("run_lock", {"held": False})
 FAILED = event("failed", message="it did not work")
@@ -64,7 +69,11 @@ def switched(*, changed: bool, seconds: float | None) -> dict[str, Any]:
         ([CHECK, HOLDS], "LEFT-CHANGED", 6),
         ([CHECK], "not-reached", 7),
         ([], "not-reached", 7),
-        ([CHECK, fact("fleet_window_over", True), ended(failed=False)], "not-reached", 7),
+        ([CHECK, fact("fleet_begun", False), ended(failed=False)], "not-reached", 7),
+        ([CHECK, fact("fleet_begun", False), FAILED, ended(failed=True)], "unfit", 3),
+        ([CHECK, HOLDS, GIVEN_BACK, *judged(""), FAILED, ended(failed=True)], "ok", 0),
+        ([CHECK, HOLDS, GIVEN_BACK, *judged("it broke"), ended(failed=False)], "failed-restored", 5),
+        ([CHECK, HOLDS, *judged("it broke"), ended(failed=False)], "LEFT-CHANGED", 6),
     ],
 )
 def test_a_host_comes_to(events: list[dict[str, Any]], verdict: str, code: int) -> None:
@@ -113,7 +122,7 @@ def test_the_worst_host_is_the_exit_code() -> None:
     planned = {"event": "planned", "hosts": ["a", "b", "c", "d"]}
     ok = of("a", CHECK, ended(failed=False))
     unfit = of("b", CHECK, FAILED, ended(failed=True))
-    late = of("c", CHECK, fact("fleet_window_over", True), ended(failed=False))
+    late = of("c", CHECK, fact("fleet_begun", False), ended(failed=False))
     left = of("d", CHECK, HOLDS, FAILED, ended(failed=True))
     restored = of("d", CHECK, HOLDS, FAILED, GIVEN_BACK, ended(failed=True))
     for last, code in ((left, 6), (restored, 5), (of("d", CHECK, ended(failed=False)), 7)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -29,6 +28,8 @@ PLAYBOOK = Path("ansible/playbooks/ab.yml")
 ANSIBLE_CONFIG = Path("ansible/ansible.cfg")
 RAW = "raw"
 """Where the playbook puts fetched result files, below its results folder."""
+FLEET = "smt-fleet"
+"""Folder of the run, with a row for the guest, below the results folder."""
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
 PROGRESS_S = 15.0
@@ -95,12 +96,12 @@ class Tools:
     """The commands of other parts."""
 
     hotplug_timer: str
-    ansible_playbook: str
+    smt_fleet: str
 
     @classmethod
     def find(cls) -> Tools:
         """Find them beside this Python first, then on PATH; ToolError (ENVIRONMENT) when missing."""
-        return cls(_command("hotplug-timer"), _command("ansible-playbook"))
+        return cls(_command("hotplug-timer"), _command("smt-fleet"))
 
 
 def _command(name: str) -> str:
@@ -140,22 +141,22 @@ def _build_kernels(settings: Settings, paths: Paths, say: Say) -> list[Artifact]
 
 
 def _fresh_output(output: Path) -> Path:
-    """Make the output folder, without result files of an earlier demo."""
+    """Make the output folder, without result files and the run of an earlier demo."""
     raw = output / RAW
-    shutil.rmtree(raw, ignore_errors=True)
+    for earlier in (raw, output / FLEET):
+        shutil.rmtree(earlier, ignore_errors=True)
     raw.mkdir(parents=True)
     return raw
 
 
-def playbook_variables(settings: Settings, kernels: list[Artifact], bundle: Path) -> dict[str, object]:
-    """Return the variables of the A B B A playbook."""
-    return {
-        "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
-        "ab_iterations": settings.iterations,
-        "ab_operations": ["smt=off", "smt=on"],
-        "ab_results_dir": str(settings.output),
-        "ab_timer_bundle": str(bundle),
-    }
+def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> list[str]:
+    """Return what smt-fleet is asked for: the A B B A run on the guest."""
+    return [
+        *("ab", "--limit", GUEST, "--iterations", str(settings.iterations)),
+        *("--results", str(settings.output), "--output-dir", str(settings.output / FLEET)),
+        *("-e", f"ab_timer_bundle={bundle}"),
+        *(word for kernel in kernels for word in ("--variant", f"{kernel.variant}={kernel.file}")),
+    ]
 
 
 def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: Paths, say: Say) -> None:
@@ -173,16 +174,8 @@ def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: P
     with scratch.folder(paths.scratch, "demo") as work:
         bundle = work / "hotplug-timer.pyz"
         _timer(tools, ["bundle", "-o", bundle])
-        variables = work / "vars.json"
-        variables.write_text(json.dumps(playbook_variables(settings, kernels, bundle), indent=2))
         result = process.run(
-            [
-                tools.ansible_playbook,
-                *("-i", paths.inventory),
-                paths.project / PLAYBOOK,
-                *("-e", f"@{variables}"),
-                *("--limit", GUEST),
-            ],
+            [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
             cwd=paths.project,
             env=_environment(paths),
             log=log,
@@ -193,9 +186,7 @@ def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: P
         raise failure
     if result.returncode != 0:
         why = ansible_reason(log.read_text(errors="replace"))
-        raise ToolError(
-            f"ansible-playbook ended with {result.returncode}: {why}", _kept(log), ExitCode.OPERATION
-        )
+        raise ToolError(f"smt-fleet ended with {result.returncode}: {why}", _kept(log), ExitCode.OPERATION)
     verdict = _console_verdict(paths)
     if verdict.cause:
         say(f"the console shows {len(verdict.findings)} warning(s), the first: {verdict.cause.text}")

@@ -10,6 +10,8 @@ from hotplug_host.errors import ExitCode, ToolError
 
 #: One host first; never more than a quarter at a time.
 DEFAULT = ("1", "5", "10%", "25%")
+#: What measures takes one host at a time: hosts side by side may share a machine, and disturb each other.
+ALONE = ("1",)
 SIZE = re.compile(r"(?P<number>[1-9][0-9]*)(?P<percent>%?)")
 
 

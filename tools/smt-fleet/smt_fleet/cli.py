@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ examples:
   smt-fleet check -i inventory/mine --for switch
   smt-fleet plan apply -i inventory/mine --level off --minutes 10 --until 04:30
   smt-fleet apply -i inventory/mine --level off --until 04:30
+  smt-fleet ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json
   smt-fleet status last
   smt-fleet resume last
   smt-fleet rollback last
@@ -51,6 +52,15 @@ examples:
   smt-fleet apply -i inventory/mine --level off
   smt-fleet apply -i inventory/mine --level off --batches 1,10% --soak 15 --confirm prompt
   smt-fleet apply -i inventory/mine --level on --until 04:30 --minutes 70 -- --ask-vault-pass
+"""
+AB_EXAMPLES = """\
+examples:
+  smt-fleet ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json
+  smt-fleet ab -i inventory/mine --variant a=A/artifact.json --variant b=B/artifact.json --minutes 90
+"""
+REGRESS_EXAMPLES = """\
+examples:
+  smt-fleet regress -i inventory/mine --stock S/artifact.json --patched P/artifact.json --dir /srv/regress
 """
 DEPLOY_EXAMPLES = """\
 examples:
@@ -84,6 +94,8 @@ def build_parser() -> Parser:
     )
     apply = _starting(commands, "apply", "switch SMT on all hosts", APPLY_EXAMPLES, apply_plan)
     deploy = _starting(commands, "deploy", "leave all hosts on another kernel", DEPLOY_EXAMPLES, deploy_plan)
+    compare = _starting(commands, "ab", "measure kernels against each other on hosts", AB_EXAMPLES, ab_plan)
+    nightly = _starting(commands, "regress", "measure for a history", REGRESS_EXAMPLES, regress_plan)
     back = add_subcommand(
         commands,
         "rollback",
@@ -97,13 +109,18 @@ def build_parser() -> Parser:
     plan = commands.add_parser("plan", help="print batches and their times; asks no host", epilog=EPILOG)
     plan.formatter_class = argparse.RawDescriptionHelpFormatter
     planned = plan.add_subparsers(dest="what", required=True, metavar="COMMAND", parser_class=Parser)
-    for parent, name, add in ((apply, "apply", _add_apply), (deploy, "deploy", _add_deploy)):
+    for parent, name, add, make, sizes in (
+        (apply, "apply", _add_apply, apply_plan, batches.DEFAULT),
+        (deploy, "deploy", _add_deploy, deploy_plan, batches.DEFAULT),
+        (compare, "ab", _add_ab, ab_plan, batches.ALONE),
+        (nightly, "regress", _add_regress, regress_plan, batches.ALONE),
+    ):
         twin = planned.add_parser(name, help=f"of {name}")
         _add_hosts(twin)
         for one in (parent, twin):
             add(one)
-            _add_flow(one)
-        twin.set_defaults(handler=print_plan)
+            _add_flow(one, ",".join(sizes))
+        twin.set_defaults(handler=print_plan, make=make)
         add_format(twin)
     for name, what, handler in (
         ("resume", "go on with the hosts of a run that are not as asked", resume),
@@ -173,8 +190,32 @@ def _add_deploy(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_flow(parser: argparse.ArgumentParser) -> None:
-    default = ",".join(batches.DEFAULT)
+def _add_ab(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--variant",
+        dest="variants",
+        action="append",
+        required=True,
+        metavar="NAME=FILE",
+        help="a kernel and its artifact.json; given twice or more, first the one to compare with",
+    )
+    parser.add_argument(
+        "--iterations", type=count, default=5, metavar="N", help="of a block (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="folder of the results (default: that of the run)"
+    )
+
+
+def _add_regress(parser: argparse.ArgumentParser) -> None:
+    for name in ("stock", "patched"):
+        parser.add_argument(
+            f"--{name}", required=True, type=Path, metavar="FILE", help=f"artifact.json of the {name} kernel"
+        )
+    parser.add_argument("--dir", required=True, type=Path, help="folder of the history")
+
+
+def _add_flow(parser: argparse.ArgumentParser, default: str) -> None:
     parser.add_argument(
         "--batches", default=default, metavar="SIZES", help="hosts at a time (default: %(default)s)"
     )
@@ -226,16 +267,50 @@ def apply_plan(arguments: argparse.Namespace) -> Plan:
 
 def deploy_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `deploy`."""
-    if not arguments.kernel.is_file():
-        raise ToolError(
-            f"there is no {arguments.kernel}", "name the artifact.json of a build", ExitCode.INPUT
-        )
     words = {
-        "deploy_artifact": str(arguments.kernel.resolve()),
+        "deploy_artifact": _artifact(arguments.kernel),
         "boot": arguments.boot,
         "deploy_max_fail_percentage": arguments.max_failed,
     }
     return _plan(arguments, "deploy", "deploy.yml", words | _flow(arguments))
+
+
+def ab_plan(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `ab`."""
+    pairs = [text.partition("=") for text in arguments.variants]
+    if wrong := [name for name, _, file in pairs if not (name and file)]:
+        raise ToolError(f"'{wrong[0]}' is no variant", "give NAME=FILE", ExitCode.USAGE)
+    if len({name for name, _, _ in pairs}) < max(2, len(pairs)):
+        raise ToolError(
+            "too few variants, or one name twice", "give --variant NAME=FILE for each kernel", ExitCode.USAGE
+        )
+    words = {
+        "ab_variants": [{"name": name, "artifact": _artifact(Path(file))} for name, _, file in pairs],
+        "ab_iterations": arguments.iterations,
+        "ab_max_fail_percentage": arguments.max_failed,
+    }
+    # Without one, carry_out takes the run's own folder, which is not made yet.
+    where = {"ab_results_dir": str(arguments.results.resolve())} if arguments.results else {}
+    return _plan(arguments, "ab", "ab.yml", words | where | _flow(arguments))
+
+
+def regress_plan(arguments: argparse.Namespace) -> Plan:
+    """Return the plan of `regress`."""
+    words = {
+        "regress_artifacts": {name: _artifact(getattr(arguments, name)) for name in ("stock", "patched")},
+        "regress_dir": str(arguments.dir.resolve()),
+        # Kept, as a resumed run may go on past midnight.
+        "regress_run": f"{datetime.now(UTC):%Y-%m-%d}",
+        "regress_max_fail_percentage": arguments.max_failed,
+    }
+    return _plan(arguments, "regress", "regress.yml", words | _flow(arguments))
+
+
+def _artifact(file: Path) -> str:
+    """Return the absolute path of a kernel's artifact.json; ToolError (INPUT) where there is none."""
+    if not file.is_file():
+        raise ToolError(f"there is no {file}", "name the artifact.json of a build", ExitCode.INPUT)
+    return str(file.resolve())
 
 
 def _flow(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -305,6 +380,8 @@ def carry_out(folder: Path, plan: Plan, pending: Sequence[str] = ()) -> int:
     limit = ",".join(pending) or plan.limit
     if plan.command == "check":
         variables["preflight_output_dir"] = str(folder.resolve())
+    elif plan.command == "ab":
+        variables.setdefault("ab_results_dir", str(folder.resolve()))
     given = folder / "variables.json"
     given.write_text(runs.to_json(variables), "utf-8")
     command = [
@@ -423,7 +500,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 def print_plan(arguments: argparse.Namespace) -> int:
     """Print the batches of a run that is not started."""
-    plan = apply_plan(arguments) if arguments.what == "apply" else deploy_plan(arguments)
+    plan = arguments.make(arguments)
     hosts = inventory.hosts(plan.inventories, plan.limit)
     made = batches.batches(hosts, batches.parse(arguments.batches), arguments.minutes, arguments.soak)
     begin = datetime.now()

@@ -41,7 +41,12 @@ class Host:
     failed: bool = False
     changed: bool = False
     ended: bool = False
-    window_over: bool = False
+    begun: bool = True
+    """False where the run has the host in its plan only, or has found that there is no time for it."""
+    measured: str | None = None
+    """Why a measurement failed that goes on with the other hosts; empty where it did not."""
+    judged: bool = False
+    """Whether what fails now is no failure of the host."""
     message: str = ""
     release_before: str = ""
     online_before: str = ""
@@ -66,12 +71,13 @@ class Host:
             self._learn(event["name"], event["value"])
         elif kind == "answers":
             self.silent = False
-        elif kind == "silent":
+        elif kind == "silent" and not self.judged:
             self.silent, self.message = True, event["message"]
-        elif kind == "failed":
+        elif kind == "failed" and not self.judged:
             self.message = event["message"]
         elif kind == "ended":
-            self.ended, self.failed = True, event["failed"]
+            self.ended = True
+            self.failed = bool(self.measured) if self.judged else event["failed"]
             # Taking the lock counts as a change for Ansible.
             self.changed = event["changed"] if self.switched is None else self.switched
 
@@ -80,8 +86,12 @@ class Host:
             self.held = bool(value["held"])
         elif name == "smt_switch_holds":
             self.held = bool(value)
-        elif name == "fleet_window_over":
-            self.window_over = bool(value)
+        elif name == "fleet_begun":
+            self.begun = bool(value)
+        elif name == "regress_failure":
+            self.measured, self.message = value, value or self.message
+        elif name == "regress_judged":
+            self.judged = True
         elif name == "preflight_record":
             self.release_after, self.online_after = value["release"], value["online"]
             self.release_before = self.release_before or self.release_after
@@ -102,7 +112,7 @@ class Host:
 
     def verdict(self, undoes: bool, over: bool) -> Verdict:
         """Return the verdict; UNDOES is of a rollback, which takes no lock, OVER of a run that has ended."""
-        if self.window_over or not self.phase:
+        if not self.phase or not (self.begun or self.failed):
             return Verdict.NOT_REACHED
         if not self.ended:
             ending = Verdict.LEFT_CHANGED if self.held else Verdict.NOT_REACHED
@@ -124,7 +134,8 @@ class Host:
 
     def again(self) -> None:
         """Forget how it ended: a resumed run comes to it once more. What the host was before all stays."""
-        self.phase, self.message, self.failed, self.ended, self.window_over = "", "", False, False, False
+        self.phase, self.message, self.failed, self.ended = "", "", False, False
+        self.begun, self.measured, self.judged = True, None, False
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from smt_fleet import runs
 #: Facts that tell what became of a host.
 FACTS = (
     "boot_proof_seen",
-    "fleet_window_over",
+    "fleet_begun",
     "preflight_record",
+    "regress_failure",
+    "regress_judged",
     "smt_switch_holds",
 )
 #: Modules whose answers do, and what of them is kept: the rest is long.
@@ -61,22 +63,20 @@ class Recorder:
         self, host: str, roles: Sequence[str], action: str, delegated: bool, said: Mapping[str, Any]
     ) -> None:
         """Note a task that was done: ROLES are those it is part of, the outermost first."""
-        if host not in self._hosts:
-            return
         self._phase(host, roles)
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
-                runs.note(self.folder, "fact", host=host, name=name, value=value)
+                self._note(host, "fact", name=name, value=value)
         module = action.rpartition(".")[2]
         answer = {key: said[key] for key in ANSWERS.get(module, ()) if key in said}
+        if "facts" in answer:
+            answer = {key: answer["facts"].get(key) for key in STATE_KEYS}
         if answer:
-            if "facts" in answer:
-                answer = {key: answer["facts"].get(key) for key in STATE_KEYS}
-            runs.note(self.folder, "fact", host=host, name=module, value=answer)
+            self._note(host, "fact", name=module, value=answer)
         asked = not delegated and module not in OF_CONTROLLER
         if asked and host in self._silent and not said.get("unreachable"):
             self._silent.discard(host)
-            runs.note(self.folder, "answers", host=host)
+            self._note(host, "answers")
 
     def failed(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
         """Note a task that failed; it may yet be rescued."""
@@ -84,25 +84,20 @@ class Recorder:
         if said.get("reached") is False:
             self.silent(host, roles, said)
             return
-        if host not in self._hosts:
-            return
         self._phase(host, roles)
-        runs.note(self.folder, "failed", host=host, message=_words(said))
+        self._note(host, "failed", message=_words(said))
 
     def silent(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
         """Note that a host did not answer."""
-        if host not in self._hosts:
-            return
         self._phase(host, roles)
         self._silent.add(host)
-        runs.note(self.folder, "silent", host=host, message=_words(said))
+        self._note(host, "silent", message=_words(said))
 
     def end(self, counts: Mapping[str, Mapping[str, int]]) -> None:
         """Note how the hosts ended, by Ansible's counts, and that the run is over."""
-        for host in sorted(self._hosts & set(counts)):
-            count = counts[host]
+        for host, count in sorted(counts.items()):
             failed = bool(count["failures"] or count["unreachable"])
-            runs.note(self.folder, "ended", host=host, failed=failed, changed=count["changed"] > 0)
+            self._note(host, "ended", failed=failed, changed=count["changed"] > 0)
         runs.note(self.folder, "end")
 
     def _phase(self, host: str, roles: Sequence[str]) -> None:
@@ -110,7 +105,12 @@ class Recorder:
         phase = next((PHASES[role] for role in reversed(roles) if role in PHASES), before)
         if self._phases.get(host) != phase:
             self._phases[host] = phase
-            runs.note(self.folder, "phase", host=host, phase=phase)
+            self._note(host, "phase", phase=phase)
+
+    def _note(self, host: str, event: str, **words: Any) -> None:
+        """Note an event of a host, unless the run is not for it, as for the controller."""
+        if host in self._hosts:
+            runs.note(self.folder, event, host=host, **words)
 
 
 def _words(said: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from jinja2 import Environment
 
@@ -36,38 +35,41 @@ def sheet(run: str, found: Outcome) -> Sheet:
     """Return the table of a run's hosts, with its counts above."""
 
     def record(host: Host) -> Record:
+        verdict = found.verdict(host)
         return {
             "host": host.name,
-            "verdict": found.verdict(host).value,
-            "phase": None if found.verdict(host) in DONE else host.phase or None,
+            "verdict": verdict.value,
+            "phase": None if verdict in DONE else host.phase or None,
             "release_before": host.release_before or None,
             "release_after": host.release_after or None,
             "online_before": host.online_before or None,
             "online_after": host.online_after or None,
             "switch_seconds": host.seconds,
-            "message": host.message.removeprefix(f"{host.name}: ") or None
-            if found.verdict(host) not in QUIET
-            else None,
+            "message": None if verdict in QUIET else host.message.removeprefix(f"{host.name}: ") or None,
         }
 
-    def words(name: str, show: Callable[[Host], str], kind: Kind = Kind.WORDS) -> Column[Host]:
-        return Column(name, lambda host: show(host) or NONE, kind)
+    def words(name: str, key: str, kind: Kind = Kind.WORDS) -> Column[Record]:
+        return Column(name, lambda row: str(row[key] or NONE), kind)
+
+    def seconds(row: Record) -> str:
+        return NONE if row["switch_seconds"] is None else f"{row['switch_seconds']:.1f} s"
 
     columns = [
-        words("host", lambda host: host.name),
-        words("kernel before", lambda host: host.release_before),
-        words("CPUs before", lambda host: host.online_before),
-        words("kernel after", lambda host: host.release_after),
-        words("CPUs after", lambda host: host.online_after),
-        Column("switch", lambda host: NONE if host.seconds is None else f"{host.seconds:.1f} s"),
-        words("verdict", lambda host: found.verdict(host).value),
-        words("phase", lambda host: str(record(host)["phase"] or "")),
-        words("message", lambda host: str(record(host)["message"] or ""), Kind.TEXT),
+        words("host", "host"),
+        words("kernel before", "release_before"),
+        words("CPUs before", "online_before"),
+        words("kernel after", "release_after"),
+        words("CPUs after", "online_after"),
+        Column("switch", seconds),
+        words("verdict", "verdict"),
+        words("phase", "phase"),
+        words("message", "message", Kind.TEXT),
     ]
-    counts = Counter(found.verdict(host).value for host in found.hosts)
+    rows = [record(host) for host in found.hosts]
+    counts = Counter(row["verdict"] for row in rows)
     lead = f"{run}: {', '.join(f'{number} {name}' for name, number in counts.items()) or 'no host yet'}"
     return Sheet(
-        [Table("hosts", columns, found.hosts, record=record, flat=record)],
+        [Table("hosts", columns, rows, record=dict, flat=dict)],
         lead=[lead],
         facts={"run": run, "over": found.over, "exit_code": found.code if found.over else None},
     )

@@ -16,7 +16,7 @@ from typing import Any
 from hotplug_host.clocksource import AVAILABLE, CURRENT
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
-from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
+from hotplug_host.holder import LOCK, LOCK_KEYS, describe_holder, read_applied, read_record
 from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
 from hotplug_host.preflight.hardware import Hardware, read_hardware
 from hotplug_host.preflight.lpar import Platform, read_platform
@@ -119,6 +119,11 @@ class Facts:
     """Those of SERVICES that start with the host."""
     boot_read_only: bool = False
     hardware: Hardware = field(default_factory=Hardware)
+
+    @property
+    def holder(self) -> str:
+        """Who holds the host, in words; empty where it is free."""
+        return "" if self.lock is None else describe_holder(self.lock)
 
     @property
     def deployed(self) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
-from hotplug_host.holder import describe_holder
 from hotplug_host.preflight.drivers import Kernel, findings
 from hotplug_host.preflight.facts import Facts
 from hotplug_host.preflight.lpar import SHARED
@@ -105,7 +104,7 @@ def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         # Of one that only switches SMT, the switch goes on without it.
         gone = "go on with it by -e smt_switch_resume=true, or " if facts.lock.get("switch") else ""
         yield (
-            describe_holder(facts.lock),
+            facts.holder,
             f"wait for that run, or if it is gone, {gone}{plan.rollback} -e ab_break_lock=true",
         )
     elif facts.variant is None:

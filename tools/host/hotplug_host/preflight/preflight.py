@@ -31,7 +31,11 @@ def preflight(settings: PreflightSettings, fs: Sysfs, stream: TextIO) -> None:
     facts = read_facts(fs, Path(plan.staging), files)
     judgement = judge(facts, plan)
     if settings.as_json:
-        answer = {**asdict(judgement), "purpose": plan.purpose, "facts": asdict(facts)}
+        answer = {
+            **asdict(judgement),
+            "purpose": plan.purpose,
+            "facts": {**asdict(facts), "holder": facts.holder},
+        }
         stream.write(f"{json.dumps(answer)}\n")
         return
     stream.write("\n".join(map(printable, lines(facts, judgement, plan))) + "\n")
