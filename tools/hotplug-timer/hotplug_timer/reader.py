@@ -10,7 +10,7 @@ from typing import Any
 
 from hotplug_common.schemacheck import Schema
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.hostinfo import HostInfo
+from hotplug_host.hostinfo import UNKNOWN, HostInfo
 from hotplug_host.jsonl import parse, whole_lines
 from hotplug_host.records import (
     CLOCK_CHECK,
@@ -115,6 +115,16 @@ class Run:
     outcome: str | None = None
     finished: str | None = None
     restored: bool | None = None
+
+    @property
+    def boot(self) -> str:
+        """Return what names the boot; the run itself where the host has not recorded one."""
+        return self.host.boot_id if self.boot_is_known else f"run {self.run_id}"
+
+    @property
+    def boot_is_known(self) -> bool:
+        """Whether the host has recorded the boot."""
+        return self.host.boot_id not in ("", UNKNOWN)
 
 
 @dataclass(frozen=True)
