@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_boots_that_differ_are_no_difference_however_many_iterations() -> None:
     noise = np.linspace(-0.01, 0.01, 50)
     base = named("a", [(1 + noise).tolist(), (1.1 + noise).tolist()])
     other = named("b", [(1.1 + noise).tolist(), (1.2 + noise).tolist()])
-    pooled = stats.compare(*(sum(side.values(), []) for side in (base, other)))
+    pooled = stats.compare(*(np.ravel(list(side.values())).tolist() for side in (base, other)))
     assert (pooled.verdict, pooled.p_value < 1e-9) == (stats.SLOWER, True)
     assert only(base, other).verdict == stats.NO_DIFFERENCE
 
@@ -192,7 +193,9 @@ def test_every_number_is_finite_and_the_interval_holds_the_effect(
             assert low <= effect.median_decrease_percent <= high <= 100
             assert effect.p_value is not None
             # The interval and p are of one test.
-            assert (low <= 0 <= high) == (effect.p_value >= stats.ALPHA) or effect.p_value == pytest.approx(0.05)
+            assert (low <= 0 <= high) == (effect.p_value >= stats.ALPHA) or effect.p_value == pytest.approx(
+                0.05
+            )
 
 
 @given(SECONDS, SECONDS, st.floats(0.01, 100))
@@ -205,7 +208,9 @@ def test_another_unit_changes_no_p_value(
 
     if min(len(first), len(second)) > 1:
         p_value = boots.estimate(first, second).p_value
-        assert boots.estimate(scaled(first), scaled(second)).p_value == pytest.approx(p_value, rel=1e-3, abs=1e-9)
+        assert boots.estimate(scaled(first), scaled(second)).p_value == pytest.approx(
+            p_value, rel=1e-3, abs=1e-9
+        )
         assert boots.estimate(second, first).p_value == pytest.approx(p_value)
 
 
@@ -217,6 +222,11 @@ def test_an_outlier_is_one_of_its_own_boot() -> None:
 
 
 # Simulations: seeded, so that they give the same figures everywhere.
+
+
+def figure(text: str) -> None:
+    """Show a figure under `pytest -s`."""
+    sys.stdout.write(f"\n{text}")
 
 
 def share_called(seed: int, rounds: int, number: int, ratio: float, decrease: float = 0.0) -> float:
@@ -260,9 +270,11 @@ def test_intervals_hold_the_truth(number: int) -> None:
 @pytest.mark.parametrize("number", [2, 3, 4, 6])
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize(("within", "least"), [(WITHIN, 0.93), (5 * WITHIN, 0.92)])
-def test_intervals_hold_the_truth_in_every_cell(number: int, ratio: float, within: float, least: float) -> None:
+def test_intervals_hold_the_truth_in_every_cell(
+    number: int, ratio: float, within: float, least: float
+) -> None:
     held = coverage(14, 2000, number, ratio, within)
-    print(f"{number} boots, ratio {ratio}, patched {within / WITHIN:g}x as noisy: {100 * held:.1f}% hold it")
+    figure(f"{number} boots, ratio {ratio}, patched {within / WITHIN:g}x as noisy: {100 * held:.1f}% hold it")
     assert held >= least
 
 
@@ -272,7 +284,7 @@ def test_intervals_hold_the_truth_in_every_cell(number: int, ratio: float, withi
 def test_verdicts_where_nothing_differs_are_one_in_twenty(number: int, ratio: float) -> None:
     """500 comparisons: three standard deviations above 5% are 7.9%."""
     called = share_called(15, 500, number, ratio)
-    print(f"{number} boots, ratio {ratio}: {100 * called:.1f}% called")
+    figure(f"{number} boots, ratio {ratio}: {100 * called:.1f}% called")
     assert called <= 0.079
 
 
@@ -290,5 +302,5 @@ def test_the_smallest_effect_is_found_nine_times_of_ten(number: int, paired: boo
         sides = [[[math.exp(one)] for one in side] for side in (base, other)]
         made_of = (boots.estimate_pairs if paired else boots.estimate)(*sides)
         found += made_of.p_value <= stats.ALPHA
-    print(f"{number} {'pairs' if paired else 'boots a side'}: {100 * found / rounds:.1f}% found")
-    assert 0.88 <= found / rounds <= 0.96, found / rounds
+    figure(f"{number} {'pairs' if paired else 'boots a side'}: {100 * found / rounds:.1f}% found")
+    assert 0.88 <= found / rounds <= 0.96

@@ -223,7 +223,7 @@ def test_too_few_samples_say_what_they_could_reach(tmp_path: Path) -> None:
     data = load(
         tmp_path,
         records("r1", "stock", [2.0, 2.1, 2.2], boot_id="one"),
-        records("r2", "patched", [1.0, 1.1, 1.2], boot_id="one"),
+        records("r2", "patched", [1.0, 1.1, 1.2], minute=1, boot_id="one"),
     )
     assert "too few samples: n = 3 cannot go below p = 0.1 " in to_markdown(
         text.sheet(compare(data, "stock"))
@@ -249,8 +249,12 @@ def test_summary_has_the_stable_keys(abba: Dataset, comparison: Comparison) -> N
     assert summary["variants"]["patched"]["on_s"] == [0.10, 0.11, 0.09, 0.12]
     assert summary["variants"]["patched"]["counts"] == {"off": PATCHED_COUNTS}
     assert summary["variants"]["patched"]["failed"] == 1
-    assert summary["speedup"]["off"] == pytest.approx(((2.7 * 2.8 * 2.75 * 2.9) / (0.3 * 0.31 * 0.29 * 0.32)) ** 0.25)
-    assert summary["speedup"]["on"] == pytest.approx(((1 * 1.02 * 1.01 * 1.03) / (0.1 * 0.11 * 0.09 * 0.12)) ** 0.25)
+    assert summary["speedup"]["off"] == pytest.approx(
+        ((2.7 * 2.8 * 2.75 * 2.9) / (0.3 * 0.31 * 0.29 * 0.32)) ** 0.25
+    )
+    assert summary["speedup"]["on"] == pytest.approx(
+        ((1 * 1.02 * 1.01 * 1.03) / (0.1 * 0.11 * 0.09 * 0.12)) ** 0.25
+    )
     assert summary["speedup_of"] == "patched"
 
 
@@ -386,8 +390,8 @@ def test_the_test_that_was_used_is_said(tmp_path: Path) -> None:
     def told(boots: str, more: int, n: int) -> str:
         """What is printed for both variants under the boots, and MORE boots of patched."""
         runs = [
-            records(f"{variant}{boot}", variant, many[:n], boot_id=boot)
-            for variant in ("stock", "patched")
+            records(f"{variant}{boot}", variant, many[:n], minute=minute, boot_id=boot)
+            for minute, variant in enumerate(("stock", "patched"))
             for boot in boots
         ]
         runs += [records(f"more{at}", "patched", many[:n]) for at in range(more)]
@@ -409,9 +413,12 @@ def test_a_variant_is_text_in_every_table(tmp_path: Path, variant: str) -> None:
     assert to_markdown(text.sheet(comparison)).splitlines()[2].count("|") == 10
 
 
-def boots_of(variant: str, seconds: list[list[float]], **host: object) -> list[list[Record]]:
-    """A run of smt=off for each boot."""
-    return [records(f"{variant}{at}", variant, one, minute=at, **host) for at, one in enumerate(seconds)]
+def boots_of(variant: str, seconds: list[list[float]], boot_id: str = "") -> list[list[Record]]:
+    """A run of smt=off for each boot, or for one boot of this name."""
+    return [
+        records(f"{variant}{at}", variant, one, minute=at, boot_id=boot_id or f"{variant}{at}")
+        for at, one in enumerate(seconds)
+    ]
 
 
 STOCK, FASTER = [[2.0, 2.1, 2.05], [2.1, 2.2, 2.15]], [[1.0, 1.1, 1.05], [1.1, 1.2, 1.15]]
@@ -455,12 +462,18 @@ def test_two_boots_get_a_caution_and_four_do_not(tmp_path: Path) -> None:
 
 def test_boots_without_the_baseline_are_left_out_of_pairs_with_a_warning(tmp_path: Path) -> None:
     runs = [
-        records(f"{variant}{at}", variant, [seconds + at, seconds + at + 0.01], boot_id=f"boot{at}")
+        records(
+            f"{variant}{at}",
+            variant,
+            [seconds + at, seconds + at + 0.01],
+            minute=int(10 * seconds) + at,
+            boot_id=f"boot{at}",
+        )
         for variant, seconds, boots in (("stock", 2.0, 3), ("rcu_expedited", 1.0, 4))
         for at in range(boots)
     ]
     comparison = compare(load(tmp_path, *runs), "stock")
-    assert "rcu_expedited smt=off: 1 boots without the baseline are left out" in comparison.warnings[0]
+    assert "rcu_expedited smt=off: 1 of 4 boots lack the baseline and are left out" in comparison.warnings[0]
 
 
 def test_a_boot_unlike_the_others_divides_the_tests_with_a_warning(tmp_path: Path) -> None:

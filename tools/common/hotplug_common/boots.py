@@ -29,7 +29,7 @@ MEDIAN_COST = math.pi / 2
 PERMUTED_BOOTS = 4
 #: Above this many permutations a seeded draw of as many stands for all of them.
 MAX_PERMUTATIONS = 20_000
-#: An effect of `sqrt(cost / (n - offset))` standard deviations of boots (of the differences in pairs) is found
+#: An effect of `sqrt(cost / (n - offset))` standard deviations of boots (of differences in pairs) is found
 #: in 90% of comparisons with n boots a side (n pairs), and with two of them one of `TWO_BOOTS` (`TWO_PAIRS`).
 #: The costs are (1.96 + 1.28)^2 for pairs and twice that otherwise; the offsets, and what two boots take, are
 #: what an unknown spread costs, as simulated by tests/hotplug_common/test_boots.py.
@@ -205,8 +205,9 @@ def smallest_effect(boots: NDArray[np.int64], variants: int = 1, paired: bool = 
     cost, offset, two = (PAIRS_COST, PAIRS_OFFSET, TWO_PAIRS) if paired else (COST, OFFSET, TWO_BOOTS)
     freedom = (boots - 1) * (1 if paired else 2)
     strict, plain = (special.stdtrit(freedom, 1 - ALPHA / 2 / number) for number in (variants, 1))
-    multiple: Floats = np.where(boots == 2, two, np.sqrt(cost / np.maximum(boots - offset, 0.1)))
-    return multiple * (strict / plain)
+    plain_multiple = np.where(boots == 2, two, np.sqrt(cost / np.maximum(boots - offset, 0.1)))
+    multiple: Floats = plain_multiple * strict / plain
+    return multiple
 
 
 def permutation_p(baseline: Floats, variant: Floats, paired: bool) -> float:
@@ -244,12 +245,12 @@ def _effect(baseline: Boots, variant: Boots, variants: int) -> Effect:
     base, other = (
         [seconds[name] for name in (shared if pairs else seconds)] for seconds in (baseline, variant)
     )
-    values = [_side(base).values, _side(other).values]
+    value, value_other = _side(base).values, _side(other).values
     average, average_other = (
         np.concatenate([np.asarray(one, np.float64) for one in side.values()]).mean()
         for side in (baseline, variant)
     )
-    difference = float(values[1].mean() - values[0].mean())
+    difference = float(value_other.mean() - value.mean())
     number = min(len(base), len(other))
     interval = test = p_value = found = needed = permuted = None
     min_p = 0.0 if number > 1 else 1.0
@@ -265,7 +266,7 @@ def _effect(baseline: Boots, variant: Boots, variants: int) -> Effect:
             -ASKED_PERCENT / 100
         )
         needed = 2 + int(enough.argmax()) if enough.any() else None
-        permuted = permutation_p(*values, pairs) if number >= PERMUTED_BOOTS else None
+        permuted = permutation_p(value, value_other, pairs) if number >= PERMUTED_BOOTS else None
     elif pairs:
         within = stats.compare(base[0], other[0])
         interval, test, p_value, min_p = within.interval_percent, within.test, within.p_value, within.min_p

@@ -83,7 +83,7 @@ def summarize(sample: Sequence[float]) -> Summary:
 
 
 def compare(baseline: Sequence[float], variant: Sequence[float], resamples: int = RESAMPLES) -> Effect:
-    """Hold a non-empty sample of positive seconds against the baseline's, all values as good as independent."""
+    """Hold a non-empty sample of positive seconds against the baseline's; all values are independent."""
     base, other = np.asarray(baseline, np.float64), np.asarray(variant, np.float64)
     p_value, test = rank_test(base, other)
     smallest = min_p(len(base), len(other))
@@ -232,5 +232,6 @@ def outliers(sample: Sequence[float]) -> tuple[int, ...]:
 
 
 def mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:
+    """Return the difference of the means of two samples."""
     difference: Floats = first.mean(axis=axis) - second.mean(axis=axis)
     return difference

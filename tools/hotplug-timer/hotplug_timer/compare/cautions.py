@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from hotplug_common import boots, stats
+from hotplug_common.boots import DIFFERENT, Effect, Spread, outliers
 from hotplug_timer.compare.drift import drifts
 from hotplug_timer.reader import Run
 
@@ -30,11 +30,11 @@ class Sample(Protocol):
         """Seconds of each boot, in time order."""
 
     @property
-    def spread(self) -> boots.Spread:
+    def spread(self) -> Spread:
         """How the boots differ."""
 
     @property
-    def effect(self) -> boots.Effect | None:
+    def effect(self) -> Effect | None:
         """The variant against the baseline."""
 
 
@@ -129,7 +129,7 @@ def _mixed_conditions(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _outliers(row: Sample) -> Iterator[str]:
-    positions = boots.outliers(row.boots)
+    positions = outliers(row.boots)
     if not positions:
         return
     named = ", ".join(
@@ -156,11 +156,11 @@ def _disagreement(row: Sample) -> Iterator[str]:
         return
     if effect.disagrees:
         yield (
-            f"{row.variant} {row.operation}: the t test of boots (p = {effect.p_value:.2g}) and their permutation"
-            f" (p = {effect.p_permutation:.2g}) disagree, as where one boot is unlike the others; look at every"
-            " sample in `report`, and measure more boots"
+            f"{row.variant} {row.operation}: the t test of boots (p = {effect.p_value:.2g}) and their"
+            f" permutation (p = {effect.p_permutation:.2g}) disagree, as where one boot is unlike the others;"
+            " look at every sample in `report`, and measure more boots"
         )
-    if effect.verdict in boots.DIFFERENT and (effect.decrease_percent > 0) != (effect.speedup > 1):
+    if effect.verdict in DIFFERENT and (effect.decrease_percent > 0) != (effect.speedup > 1):
         yield (
             f"{row.variant} {row.operation}: {effect.verdict}, yet its average says otherwise, as a few"
             " samples outweigh the rest; look at every sample in `report`, and add iterations"
@@ -174,13 +174,14 @@ def _few_boots(rows: Sequence[Sample]) -> Iterator[str]:
     )
     if two:
         yield (
-            f"{', '.join(two)}: two boots on a side show large effects only, and their verdict takes for granted"
-            " that boots differ as normal numbers do; measure four boots of each variant or more"
+            f"{', '.join(two)}: two boots on a side show large effects only, and their verdict takes for"
+            " granted that boots differ as normal numbers do; measure four boots of each variant or more"
         )
     for row in rows:
-        if row.effect and row.effect.paired and row.effect.boots < row.spread.boots:
+        alone = row.spread.boots - row.effect.boots if row.effect and row.effect.paired else 0
+        if alone:
             yield (
-                f"{row.variant} {row.operation}: {row.spread.boots - row.effect.boots} boots without the baseline"
+                f"{row.variant} {row.operation}: {alone} of {row.spread.boots} boots lack the baseline and"
                 " are left out of the verdict; measure both variants in each boot, or in none"
             )
 

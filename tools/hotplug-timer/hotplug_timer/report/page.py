@@ -10,8 +10,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from hotplug_common.files import write_files
 from hotplug_common.boots import Effect
+from hotplug_common.files import write_files
 from hotplug_common.tables import to_csv
 from hotplug_host.records import CLOCK_CHECK
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
