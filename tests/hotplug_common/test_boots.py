@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -55,12 +56,10 @@ def test_boots_that_differ_are_no_difference_however_many_iterations() -> None:
 
 
 def test_welch_on_the_medians_of_boots_as_scipy_has_it() -> None:
-    from scipy.stats import ttest_ind  # noqa: PLC0415 - the reference of this test only
-
     base = named("a", [[1.0, 1.0, 1.0], [1.2, 1.2, 1.2], [1.1, 1.1, 1.1]])
     other = named("b", [[0.5, 0.5, 0.5], [0.6, 0.6, 0.6]])
     effect = only(base, other)
-    reference = ttest_ind(np.log([0.5, 0.6]), np.log([1.0, 1.2, 1.1]), equal_var=False)
+    reference = scipy.stats.ttest_ind(np.log([0.5, 0.6]), np.log([1.0, 1.2, 1.1]), equal_var=False)
     low, high = reference.confidence_interval()
     assert effect.p_value == pytest.approx(reference.pvalue)
     assert effect.interval_percent is not None
@@ -150,6 +149,28 @@ def test_a_t_test_and_a_permutation_that_disagree_are_told() -> None:
     assert effect.p_value > stats.ALPHA
     assert effect.p_permutation == pytest.approx(2 / 70)
     assert effect.disagrees
+
+
+#: Eighths, so that equal differences are equal in floating point, too.
+VALUES = st.integers(-20, 20).map(lambda number: number / 8)
+
+
+@given(
+    st.lists(VALUES, min_size=4, max_size=5),
+    st.lists(VALUES, min_size=5, max_size=5),
+    st.booleans(),
+)
+@settings(max_examples=30, deadline=None)
+def test_the_permutation_is_that_of_scipy(first: list[float], second: list[float], paired: bool) -> None:
+    one, other = np.array(first), np.array(second[: len(first)] if paired else second)
+
+    def difference(x: stats.Floats, y: stats.Floats, axis: int = -1) -> stats.Floats:
+        return np.asarray(x.mean(axis=axis) - y.mean(axis=axis))
+
+    reference = scipy.stats.permutation_test(
+        (other, one), difference, permutation_type="samples" if paired else "independent", n_resamples=np.inf
+    )
+    assert boots.permutation_p(one, other, paired) == pytest.approx(reference.pvalue)
 
 
 def test_many_boots_are_dealt_by_a_seed() -> None:

@@ -6,9 +6,11 @@ CPUs are numbered) is then in the spread of the values, however many iterations 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +29,8 @@ LEAST_SD = 1e-6
 MEDIAN_COST = math.pi / 2
 #: From so many boots a side (so many pairs) an exact permutation test stands beside the t test.
 PERMUTED_BOOTS = 4
-#: Above this many permutations a seeded draw of as many stands for all of them.
-MAX_PERMUTATIONS = 20_000
+#: Above this many permutations, so many seeded ones stand for all of them.
+MAX_PERMUTATIONS, DRAWN = 20_000, 2_000
 #: An effect of `sqrt(cost / (n - offset))` standard deviations of boots (of differences in pairs) is found
 #: in 90% of comparisons with n boots a side (n pairs), and with two of them one of `TWO_BOOTS` (`TWO_PAIRS`).
 #: The costs are (1.96 + 1.28)^2 for pairs and twice that otherwise; the offsets, and what two boots take, are
@@ -211,20 +213,36 @@ def smallest_effect(boots: NDArray[np.int64], variants: int = 1, paired: bool = 
 
 
 def permutation_p(baseline: Floats, variant: Floats, paired: bool) -> float:
-    """Return the two-sided p-value of the difference of means if boots are dealt anew: exact, unless many.
+    """Return the two-sided p-value of the difference of means if boots are dealt anew: exact, unless many."""
+    deals = _deals(len(baseline), len(variant), paired)
+    found = deals @ (variant - baseline if paired else np.concatenate((variant, baseline)))
+    # The first deal is the one that was measured; rounding must not tell equal ones apart.
+    slack = 1e-9 * max(float(np.abs(found).max()), LEAST_SD)
+    tails = (found <= found[0] + slack).mean(), (found >= found[0] - slack).mean()
+    return float(min(1.0, 2 * min(tails)))
 
-    In pairs the two values of a boot are exchanged. Above `MAX_PERMUTATIONS` a seeded draw stands for all.
+
+@cache
+def _deals(n_baseline: int, n_variant: int, paired: bool) -> Floats:
+    """Return the weights of the values in a difference of means, a row for each way to deal the boots.
+
+    In pairs the two values of a boot change places. Above `MAX_PERMUTATIONS` ways, `DRAWN` seeded ones.
     """
-    result = scipy_stats.permutation_test(
-        (variant, baseline),
-        stats.mean_difference,
-        permutation_type="samples" if paired else "independent",
-        vectorized=True,
-        n_resamples=MAX_PERMUTATIONS,
-        alternative="two-sided",
-        rng=np.random.default_rng(stats.SEED),
-    )
-    return float(result.pvalue)
+    measured = np.full(n_variant, 1 / n_variant)
+    if not paired:
+        measured = np.concatenate((measured, np.full(n_baseline, -1 / n_baseline)))
+    number = 2.0**n_variant if paired else stats.arrangements(n_baseline, n_variant)
+    if number > MAX_PERMUTATIONS:
+        rng, rows = np.random.default_rng(stats.SEED), np.tile(measured, (DRAWN, 1))
+        rows = rows * rng.choice((-1, 1), rows.shape) if paired else rng.permuted(rows, axis=1)
+        return np.vstack((measured, rows))
+    if paired:
+        signs = itertools.product((1, -1), repeat=n_variant)
+        return np.array([measured * one for one in signs])
+    chosen = list(itertools.combinations(range(n_baseline + n_variant), n_variant))
+    rows = np.full((len(chosen), n_baseline + n_variant), -1 / n_baseline)
+    np.put_along_axis(rows, np.array(chosen), 1 / n_variant, axis=1)
+    return rows
 
 
 def _side(boots: Sequence[Sequence[float]]) -> _Side:

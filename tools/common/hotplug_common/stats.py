@@ -186,7 +186,7 @@ def _exact_p_with_ties(baseline: Floats, variant: Floats) -> float:
         return float(min(1.0, 2 * min((ranks <= alone).mean(), (ranks >= alone).mean())))
     result = stats.permutation_test(
         (ranks[: len(baseline)], ranks[len(baseline) :]),
-        mean_difference,
+        _mean_difference,
         vectorized=True,
         n_resamples=np.inf,
         alternative="two-sided",
@@ -231,7 +231,6 @@ def outliers(sample: Sequence[float]) -> tuple[int, ...]:
     return tuple(int(at) for at in np.flatnonzero(0.6745 * distance / spread > bound))
 
 
-def mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:
-    """Return the difference of the means of two samples."""
+def _mean_difference(first: Floats, second: Floats, axis: int = -1) -> Floats:
     difference: Floats = first.mean(axis=axis) - second.mean(axis=axis)
     return difference
