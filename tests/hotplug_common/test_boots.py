@@ -173,6 +173,15 @@ def test_the_permutation_is_that_of_scipy(first: list[float], second: list[float
     assert boots.permutation_p(one, other, paired) == pytest.approx(reference.pvalue)
 
 
+@pytest.mark.parametrize("name", "ab")
+def test_a_thousand_boots_and_more_have_an_answer(name: str) -> None:
+    one = {f"a{at}": [1.0 + at % 7 / 100] for at in range(1100)}
+    other = {f"{name}{at}": [0.9 + at % 5 / 100] for at in range(1100)}
+    assert (only(one, other).verdict, only(one, other).p_permutation) == (stats.FASTER, None)
+    fewer = dict(list(other.items())[:900]), dict(list(one.items())[:900])
+    assert only(fewer[1], fewer[0]).p_permutation == pytest.approx(2 / 2001)
+
+
 def test_many_boots_are_dealt_by_a_seed() -> None:
     rng = np.random.default_rng(2)
     base, other = made(rng, 12, 1.0, name="a"), made(rng, 12, 1.0, name="b", decrease=0.3)

@@ -39,7 +39,7 @@ COST, OFFSET, TWO_BOOTS = 21.0, 2.0, 7.0
 PAIRS_COST, PAIRS_OFFSET, TWO_PAIRS = 10.5, 2.33, 15.0
 #: Two boots against more are not as good as two against two, which share their degrees of freedom.
 UNEVEN_COST = 2.0
-#: More boots than this are not counted: measure in another way.
+#: More boots than this are not counted, nor permuted: measure in another way.
 MOST_BOOTS = 1000
 #: An effect that operators ask for: how many boots find it?
 ASKED_PERCENT = 5.0
@@ -111,7 +111,7 @@ class Effect:
 class _Side:
     """The boots of a variant: a value each (log seconds), and the variance within boots over all of them.
 
-    `noise` is the variance that iterations alone give a value; None where each boot has one iteration.
+    That is None where each boot has one iteration. `noise` is the variance that iterations give a value.
     """
 
     values: Floats
@@ -231,7 +231,7 @@ def _deals(n_baseline: int, n_variant: int, paired: bool) -> Floats:
     measured = np.full(n_variant, 1 / n_variant)
     if not paired:
         measured = np.concatenate((measured, np.full(n_baseline, -1 / n_baseline)))
-    number = 2.0**n_variant if paired else stats.arrangements(n_baseline, n_variant)
+    number = 2.0 ** min(n_variant, 60) if paired else stats.arrangements(n_baseline, n_variant)
     if number > MAX_PERMUTATIONS:
         rng, rows = np.random.default_rng(stats.SEED), np.tile(measured, (DRAWN, 1))
         rows = rows * rng.choice((-1, 1), rows.shape) if paired else rng.permuted(rows, axis=1)
@@ -284,7 +284,8 @@ def _effect(baseline: Boots, variant: Boots, variants: int) -> Effect:
             -ASKED_PERCENT / 100
         )
         needed = 2 + int(enough.argmax()) if enough.any() else None
-        permuted = permutation_p(value, value_other, pairs) if number >= PERMUTED_BOOTS else None
+        if number >= PERMUTED_BOOTS and max(len(base), len(other)) <= MOST_BOOTS:
+            permuted = permutation_p(value, value_other, pairs)
     elif pairs:
         within = stats.compare(base[0], other[0])
         interval, test, p_value, min_p = within.interval_percent, within.test, within.p_value, within.min_p
