@@ -173,6 +173,7 @@ def test_the_permutation_is_that_of_scipy(first: list[float], second: list[float
     assert boots.permutation_p(one, other, paired) == pytest.approx(reference.pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", "ab")
 def test_a_thousand_boots_and_more_have_an_answer(name: str) -> None:
     one = {f"a{at}": [1.0 + at % 7 / 100] for at in range(1100)}
@@ -336,3 +337,16 @@ def test_the_smallest_effect_is_found_nine_times_of_ten(number: int, paired: boo
         found += made_of.p_value <= stats.ALPHA
     figure(f"{number} {'pairs' if paired else 'boots a side'}: {100 * found / rounds:.1f}% found")
     assert 0.88 <= found / rounds <= 0.96
+
+
+@pytest.mark.slow
+def test_iterations_taken_as_independent_are_called_in_a_quarter_of_cases() -> None:
+    """What the boot as the unit is for: with two boots and with four, 500 comparisons each."""
+    for number in (2, 4):
+        rng = np.random.default_rng(17)
+        called = 0
+        for _ in range(500):
+            sides = [np.ravel(list(made(rng, number, 1.0).values())) for _ in range(2)]
+            called += stats.rank_test(*sides)[0] <= stats.ALPHA
+        figure(f"{number} boots of iterations taken as independent: {100 * called / 500:.1f}% called")
+        assert called / 500 > 0.2
