@@ -53,22 +53,20 @@ def test_three_against_three_is_too_few_however_clear() -> None:
     assert effect.min_p == pytest.approx(0.10)
 
 
-def test_lower_is_faster_and_the_decrease_is_of_the_average() -> None:
+def test_lower_is_faster_and_the_decrease_is_of_the_median() -> None:
     """The rows of the published 128-CPU table, with some spread around its averages."""
     spread = np.array([-0.02, -0.01, 0.0, 0.01, 0.02])
     stock, revert, slow = 17.945 * (1 + spread), 10.259 * (1 + spread), 20.0 * (1 + spread)
     effect = stats.compare(stock, revert)
     assert effect.verdict == stats.FASTER
-    assert effect.decrease_percent == pytest.approx(42.831, abs=0.001)
-    assert effect.speedup == pytest.approx(17.945 / 10.259)
+    assert effect.median_decrease_percent == pytest.approx(42.831, abs=0.001)
     assert effect.interval_percent is not None
     assert (
         35 < effect.interval_percent.low < effect.median_decrease_percent < effect.interval_percent.high < 50
     )
     worse = stats.compare(stock, slow)
     assert worse.verdict == stats.SLOWER
-    assert worse.decrease_percent < 0
-    assert worse.speedup < 1
+    assert worse.median_decrease_percent < 0
 
 
 def test_noise_shows_no_difference() -> None:
@@ -93,8 +91,8 @@ def test_every_number_is_finite_and_the_interval_is_one(first: list[float], seco
     effect = stats.compare(first, second, FEW_RESAMPLES)
     assert 0 < effect.p_value <= 1
     assert effect.p_value >= effect.min_p - 1e-12
-    assert math.isfinite(effect.decrease_percent)
-    assert effect.decrease_percent < 100
+    assert math.isfinite(effect.median_decrease_percent)
+    assert effect.median_decrease_percent < 100
     interval = effect.interval_percent
     assert (interval is None) == (min(len(first), len(second)) < 2)
     if interval is not None:
@@ -165,29 +163,6 @@ def test_holm_only_raises_and_keeps_the_order(p_values: list[float]) -> None:
 def test_holm_as_in_a_textbook() -> None:
     assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert stats.holm([0.2]) == [0.2]
-
-
-def test_several_variants_need_more_samples_than_one() -> None:
-    """4 against 4 can reach 0.029, and of two such variants no better than 0.057."""
-    low, lower, base = [1.0, 1.1, 1.2, 1.3], [0.5, 0.6, 0.7, 0.8], [2.0, 2.1, 2.2, 2.3]
-    assert [effect.verdict for effect in stats.compare_all(base, [low])] == [stats.FASTER]
-    effects = stats.compare_all(base, [low, lower])
-    assert [effect.verdict for effect in effects] == [stats.TOO_FEW] * 2
-    assert [effect.min_p_adjusted for effect in effects] == pytest.approx([0.0571] * 2, abs=1e-3)
-    more = [[one + shift for one in np.linspace(0, 0.3, 6)] for shift in (2.0, 1.0, 3.0)]
-    verdicts = [effect.verdict for effect in stats.compare_all(more[0], more[1:])]
-    assert verdicts == [stats.FASTER, stats.SLOWER]
-
-
-@pytest.mark.slow
-def test_noise_is_seldom_called_faster_or_slower_however_many_variants() -> None:
-    rng = np.random.default_rng(3)
-    rounds, wrong = 200, 0
-    for _ in range(rounds):
-        samples = [rng.gamma(4, 0.5, 8).tolist() for _ in range(5)]
-        effects = stats.compare_all(samples[0], samples[1:], resamples=99)
-        wrong += any(effect.verdict in (stats.FASTER, stats.SLOWER) for effect in effects)
-    assert wrong / rounds < stats.ALPHA + 3 * (stats.ALPHA * (1 - stats.ALPHA) / rounds) ** 0.5
 
 
 def test_the_test_is_exact_up_to_a_size_and_says_when_it_is_not() -> None:

@@ -30,8 +30,12 @@ def test_compare_prints_to_stdout_and_warns_on_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stock = write(tmp_path / "stock", records("r1", "stock", [2.0, 2.1, 2.2, 2.3], boot_method="firmware"))
-    patched = write(tmp_path / "patched", records("r2", "patched", [1.0, 1.1, 1.2, 1.3]))
-    assert cli.main(["compare", str(stock), str(patched), "--format", "json"]) == ExitCode.OK
+    again = write(tmp_path / "again", records("r3", "stock", [2.0, 2.1, 2.2, 2.3], boot_method="firmware"))
+    patched = [
+        write(tmp_path / run, records(run, "patched", [1.0, 1.1, 1.2, 1.3], minute=2)) for run in ("r2", "r4")
+    ]
+    files = map(str, [stock, again, *patched])
+    assert cli.main(["compare", *files, "--format", "json"]) == ExitCode.OK
     captured = capsys.readouterr()
     assert json.loads(captured.out)["comparisons"][1]["verdict"] == "faster"
     assert captured.err.startswith("hotplug-timer: warning: different boot methods are mixed")

@@ -242,3 +242,17 @@ def test_a_long_file_takes_little_memory(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(data.runs[0].iterations) == 2_000
     assert kept < 2_000 * 40
     assert peak < path.stat().st_size / 4
+
+
+def test_a_copy_of_a_run_under_another_id_is_refused(tmp_path: Path) -> None:
+    """Its boot would look twice as sure. The time of the run tells, or that of its first iteration."""
+    first = write(tmp_path / "first", records("r1", "stock", [2.0, 2.1], boot_id="one"))
+    copy = records("r2", "stock", [2.0, 2.1], boot_id="one")
+    path = write(tmp_path / "copy", copy)
+    with pytest.raises(ToolError, match=rf"{path}:1: run r2 is a copy of run r1 in {first}: .*; give each"):
+        read_files([first, path])
+    copy[0]["started"] = "2026-11-21T08:00:00.000Z"
+    with pytest.raises(ToolError, match=rf"{write(path, copy)}:2: run r2 is a copy of run r1"):
+        read_files([first, path])
+    other = write(tmp_path / "other", records("r3", "patched", [2.0, 2.1], minute=3, boot_id="one"))
+    assert len(read_files([first, other]).runs) == 2

@@ -119,10 +119,11 @@ def records(
 ) -> list[Record]:
     """Return a whole run: timed iterations, and a counted one when COUNTS are given."""
     lines = [run_record(run_id, variant, minute, **host)]
-    lines += [iteration(run_id, at, "smt=off", seconds) for at, seconds in enumerate(off, 1)]
-    lines += [iteration(run_id, at, "smt=on", seconds) for at, seconds in enumerate(on, 1)]
+    begun = f"2026-11-20T08:{minute:02d}:01.000Z"
+    for operation, sample in (("smt=off", off), ("smt=on", on)):
+        lines += [iteration(run_id, at, operation, one, started=begun) for at, one in enumerate(sample, 1)]
     if counts is not None:
-        lines.append(iteration(run_id, 1, "smt=off", None, counts=counts))
+        lines.append(iteration(run_id, 1, "smt=off", None, counts=counts, started=begun))
     return [*lines, end(run_id)]
 
 

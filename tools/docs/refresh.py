@@ -2,7 +2,8 @@
 """Write the generated parts of the documentation, or check that they are up to date.
 
 Generated pages come from parsers and role options. Generated blocks in other pages name their source in the
-comment they begin with. The README shows the result files in docs/examples/demo.
+comment they begin with. The README, and the picture of boots, show the result files in
+docs/examples/demo.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import evidence
-from docpages import blocks, commands, demo, modules, variables
+from docpages import blocks, commands, demo, modules, sureness, variables
 from docpages.paths import DOCS, REFERENCE, ROOT
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -52,6 +53,7 @@ def pages() -> dict[Path, str]:
         **evidence.pages(),
         REFERENCE / "role-options.md": variables.page(),
         REFERENCE / "modules.md": modules.page(),
+        sureness.PICTURE: sureness.picture(),
     }
     written = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
     return fresh | {page: blocks.refreshed(page.read_text("utf-8")) for page in written if page not in fresh}

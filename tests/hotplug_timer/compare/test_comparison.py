@@ -65,7 +65,8 @@ def test_blocks_of_a_variant_are_taken_together_and_failures_left_out(comparison
         for text in comparison.notices
     )
     assert any("the run failed; what it finished counts" in text for text in comparison.notices)
-    assert comparison.warnings == ()
+    (caution,) = comparison.warnings
+    assert caution.startswith("patched: two boots on a side show large effects only")
 
 
 def test_direction_follows_the_baseline(abba: Dataset) -> None:
@@ -165,8 +166,8 @@ def test_files_without_a_sample_are_refused(tmp_path: Path) -> None:
             "stock: RCU settings differ between its runs",
         ),
         (
-            records("r2", "stock", [2.1, 1.9, 2.05, 9.0]),
-            "stock smt=off: sample 5 (9.000 s) is an outlier; look for",
+            records("r2", "stock", [2.1, 1.9, 2.05, 9.0, 2.02, 1.95, 2.0]),
+            "stock smt=off: boot 2, sample 4 (9.000 s) is an outlier; look for",
         ),
     ],
 )
@@ -219,7 +220,11 @@ def test_emulated_seconds_say_so_and_hardware_ones_do_not(tmp_path: Path, compar
 
 
 def test_too_few_samples_say_what_they_could_reach(tmp_path: Path) -> None:
-    data = load(tmp_path, records("r1", "stock", [2.0, 2.1, 2.2]), records("r2", "patched", [1.0, 1.1, 1.2]))
+    data = load(
+        tmp_path,
+        records("r1", "stock", [2.0, 2.1, 2.2], boot_id="one"),
+        records("r2", "patched", [1.0, 1.1, 1.2], minute=1, boot_id="one"),
+    )
     assert "too few samples: n = 3 cannot go below p = 0.1 " in to_markdown(
         text.sheet(compare(data, "stock"))
     )
@@ -244,8 +249,12 @@ def test_summary_has_the_stable_keys(abba: Dataset, comparison: Comparison) -> N
     assert summary["variants"]["patched"]["on_s"] == [0.10, 0.11, 0.09, 0.12]
     assert summary["variants"]["patched"]["counts"] == {"off": PATCHED_COUNTS}
     assert summary["variants"]["patched"]["failed"] == 1
-    assert summary["speedup"]["off"] == pytest.approx(2.775 / 0.305)
-    assert summary["speedup"]["on"] == pytest.approx(1.015 / 0.105)
+    assert summary["speedup"]["off"] == pytest.approx(
+        ((2.7 * 2.8 * 2.75 * 2.9) / (0.3 * 0.31 * 0.29 * 0.32)) ** 0.25
+    )
+    assert summary["speedup"]["on"] == pytest.approx(
+        ((1 * 1.02 * 1.01 * 1.03) / (0.1 * 0.11 * 0.09 * 0.12)) ** 0.25
+    )
     assert summary["speedup_of"] == "patched"
 
 
@@ -295,7 +304,7 @@ def test_force_changes_nothing_where_runs_compare(abba: Dataset, comparison: Com
 
 
 @pytest.mark.parametrize(
-    ("step", "words"), [(0.1, "longer along the run, by 37%"), (-0.1, "shorter along the")]
+    ("step", "words"), [(0.1, "longer along the boot, by 37%"), (-0.1, "shorter along the")]
 )
 def test_drift_is_named_with_a_remedy(tmp_path: Path, step: float, words: str) -> None:
     seconds = [2.0 + step * at for at in range(10)]
@@ -315,8 +324,9 @@ def test_a_slow_first_sample_asks_for_a_warm_up(tmp_path: Path) -> None:
 def test_an_average_against_the_verdict_is_a_warning(tmp_path: Path) -> None:
     data = load(
         tmp_path,
-        records("r1", "stock", [2.0, 2.1, 2.2, 2.3, 2.15, 2.25, 2.05]),
-        records("r2", "patched", [1.0, 1.1, 1.2, 1.3, 1.15, 1.25, 60.0]),
+        *(records(run, "stock", [2.0, 2.1, 2.2, 2.3, 2.15, 2.25, 2.05]) for run in ("r1", "r2", "r3", "r7")),
+        *(records(run, "patched", [1.0, 1.1, 1.2, 1.3, 1.15, 1.25, 1.05]) for run in ("r4", "r5", "r8")),
+        records("r6", "patched", [1.0, 1.1, 1.2, 1.3, 1.15, 1.25, 60.0]),
     )
     comparison = compare(data, "stock")
     row = comparison.row("smt=off", "patched")
@@ -341,9 +351,11 @@ def three(tmp_path: Path) -> Comparison:
     return compare(
         load(
             tmp_path,
-            records("r1", "stock", off),
-            records("r2", "patched", [one / 2 for one in off]),
-            records("r3", "broken", [one * 2 for one in off]),
+            *(
+                records(f"{variant}-{boot}", variant, [one * times for one in off])
+                for variant, times in (("stock", 1), ("patched", 0.5), ("broken", 2))
+                for boot in range(3)
+            ),
             records("r4", "short", off[:1]),
         ),
         "stock",
@@ -374,10 +386,21 @@ def test_junit_fails_where_a_variant_is_slower(tmp_path: Path) -> None:
 
 def test_the_test_that_was_used_is_said(tmp_path: Path) -> None:
     many = [2.0 + at / 1000 for at in range(120)]
-    data = load(tmp_path, records("r1", "stock", many), records("r2", "patched", many))
-    assert "Mann-Whitney test, asymptotic" in to_markdown(text.sheet(compare(data, "stock")))
-    few = load(tmp_path, records("r1", "stock", many[:5]), records("r2", "patched", many[:5]))
-    assert "Mann-Whitney test, exact" in to_markdown(text.sheet(compare(few, "stock")))
+
+    def told(boots: str, more: int, n: int) -> str:
+        """What is printed for both variants under the boots, and MORE boots of patched."""
+        runs = [
+            records(f"{variant}{boot}", variant, many[:n], minute=minute, boot_id=boot)
+            for minute, variant in enumerate(("stock", "patched"))
+            for boot in boots
+        ]
+        runs += [records(f"more{at}", "patched", many[:n]) for at in range(more)]
+        return to_markdown(text.sheet(compare(load(tmp_path, *runs), "stock")))
+
+    assert "p: two-sided Mann-Whitney test within this boot, asymptotic" in told("a", 0, 120)
+    assert "p: two-sided Mann-Whitney test within this boot, exact" in told("a", 0, 5)
+    assert "p: t test of boots that both variants share" in told("ab", 0, 5)
+    assert "p: " not in told("a", 2, 5)
 
 
 @pytest.mark.parametrize("variant", ["[red]x[/blue]", ":smile:", "a|b", "\x1b[2J"])
@@ -388,3 +411,73 @@ def test_a_variant_is_text_in_every_table(tmp_path: Path, variant: str) -> None:
     assert variant.replace("\x1b", "\\x1b") in stream.getvalue()
     assert "\x1b" not in stream.getvalue()
     assert to_markdown(text.sheet(comparison)).splitlines()[2].count("|") == 10
+
+
+def boots_of(variant: str, seconds: list[list[float]], boot_id: str = "") -> list[list[Record]]:
+    """A run of smt=off for each boot, or for one boot of this name."""
+    return [
+        records(f"{variant}{at}", variant, one, minute=at, boot_id=boot_id or f"{variant}{at}")
+        for at, one in enumerate(seconds)
+    ]
+
+
+STOCK, FASTER = [[2.0, 2.1, 2.05], [2.1, 2.2, 2.15]], [[1.0, 1.1, 1.05], [1.1, 1.2, 1.15]]
+
+
+def test_runs_of_one_boot_are_one_boot(tmp_path: Path) -> None:
+    """Four runs of each variant, and still one boot a side."""
+    runs = [*boots_of("stock", STOCK * 2, boot_id="s"), *boots_of("patched", FASTER * 2, boot_id="p")]
+    row = compare(load(tmp_path, *runs), "stock").row("smt=off", "patched")
+    assert row is not None
+    assert row.effect is not None
+    assert (row.effect.verdict, row.spread.boots, row.summary.n) == ("one boot a side", 1, 12)
+    printed = to_markdown(text.sheet(compare(load(tmp_path, *runs), "stock")))
+    # 0.36 of the logarithm of 2.1 / 1.1.
+    assert "one boot a side: boots that differ by 23% explain it too" in printed
+    assert "| smt=off | patched | 1 x 12 |" in printed
+
+
+def test_a_run_whose_boot_is_not_known_is_a_boot_with_a_note(tmp_path: Path) -> None:
+    runs = [
+        *boots_of("stock", STOCK, boot_id="unknown"),
+        *boots_of("patched", FASTER, boot_id="unknown"),
+    ]
+    comparison = compare(load(tmp_path, *runs), "stock")
+    row = comparison.row("smt=off", "patched")
+    assert row is not None
+    assert row.effect is not None
+    assert (row.effect.paired, row.effect.boots, row.effect.verdict) == (False, 2, "faster")
+    assert sum("has not recorded which boot it was" in notice for notice in comparison.notices) == 4
+
+
+def test_two_boots_get_a_caution_and_four_do_not(tmp_path: Path) -> None:
+    runs = [*boots_of("stock", STOCK), *boots_of("patched", FASTER)]
+    (caution,) = compare(load(tmp_path, *runs), "stock").warnings
+    assert "measure four boots of each variant or more" in caution
+    more = [*boots_of("stock", STOCK * 2), *boots_of("patched", FASTER * 2)]
+    comparison = compare(load(tmp_path, *more), "stock")
+    assert comparison.warnings == ()
+    assert "| 0.029 |" in to_markdown(text.sheet(comparison))
+
+
+def test_boots_without_the_baseline_are_left_out_of_pairs_with_a_warning(tmp_path: Path) -> None:
+    runs = [
+        records(
+            f"{variant}{at}",
+            variant,
+            [seconds + at, seconds + at + 0.01],
+            minute=int(10 * seconds) + at,
+            boot_id=f"boot{at}",
+        )
+        for variant, seconds, boots in (("stock", 2.0, 3), ("rcu_expedited", 1.0, 4))
+        for at in range(boots)
+    ]
+    comparison = compare(load(tmp_path, *runs), "stock")
+    assert "rcu_expedited smt=off: 1 of 4 boots lack the baseline and are left out" in comparison.warnings[0]
+
+
+def test_a_boot_unlike_the_others_divides_the_tests_with_a_warning(tmp_path: Path) -> None:
+    far = [[1.0], [1.01], [1.02], [0.05]]
+    runs = [*boots_of("stock", [[2.0], [2.01], [2.02], [2.03]]), *boots_of("patched", far)]
+    warnings = compare(load(tmp_path, *runs), "stock").warnings
+    assert any("and their permutation (p = 0.029) disagree" in one for one in warnings)

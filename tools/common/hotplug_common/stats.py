@@ -56,22 +56,16 @@ class Interval:
 
 @dataclass(frozen=True)
 class Effect:
-    """A variant against the baseline. Decreases are in percent; above 0 is an improvement.
+    """A sample against the baseline's. The decrease is in percent; above 0 is an improvement.
 
-    `speedup` is the ratio of medians baseline/variant. `min_p` is the smallest p-value samples of
-    these sizes can give at all. The adjusted ones are what the verdict follows: with one variant the
-    same, with several Holm's. `test` is "exact" or "asymptotic".
+    `min_p` is the smallest p-value samples of these sizes can give at all. `test` is "exact" or "asymptotic".
     """
 
-    decrease_percent: float
     median_decrease_percent: float
     interval_percent: Interval | None
-    speedup: float
     test: str
     p_value: float
     min_p: float
-    p_adjusted: float
-    min_p_adjusted: float
     verdict: str
 
 
@@ -89,39 +83,18 @@ def summarize(sample: Sequence[float]) -> Summary:
 
 
 def compare(baseline: Sequence[float], variant: Sequence[float], resamples: int = RESAMPLES) -> Effect:
-    """Hold a non-empty sample of positive seconds against the baseline's."""
-    return compare_all(baseline, [variant], resamples)[0]
-
-
-def compare_all(
-    baseline: Sequence[float], variants: Sequence[Sequence[float]], resamples: int = RESAMPLES
-) -> list[Effect]:
-    """Hold several samples against one baseline's, all non-empty, of positive seconds.
-
-    The chance that any of them is wrongly called faster or slower stays within `ALPHA`: p-values are
-    adjusted by Holm's method (Scand. J. Statist. 6, 1979), and so are the smallest possible ones.
-    """
-    base = np.asarray(baseline, np.float64)
-    others = [np.asarray(variant, np.float64) for variant in variants]
-    tests = [rank_test(base, other) for other in others]
-    p_values = [p_value for p_value, _ in tests]
-    smallest = [min_p(len(base), len(other)) for other in others]
-    adjusted, smallest_adjusted = holm(p_values), holm(smallest)
-    return [
-        Effect(
-            decrease_percent=float(100 * (1 - other.mean() / base.mean())),
-            median_decrease_percent=float(median_decrease(base, other)),
-            interval_percent=median_decrease_interval(base, other, resamples),
-            speedup=float(np.median(base) / np.median(other)),
-            test=tests[at][1],
-            p_value=p_values[at],
-            min_p=smallest[at],
-            p_adjusted=adjusted[at],
-            min_p_adjusted=smallest_adjusted[at],
-            verdict=verdict(base, other, adjusted[at], smallest_adjusted[at]),
-        )
-        for at, other in enumerate(others)
-    ]
+    """Hold a non-empty sample of positive seconds against the baseline's; all values are independent."""
+    base, other = np.asarray(baseline, np.float64), np.asarray(variant, np.float64)
+    p_value, test = rank_test(base, other)
+    smallest = min_p(len(base), len(other))
+    return Effect(
+        median_decrease_percent=float(median_decrease(base, other)),
+        interval_percent=median_decrease_interval(base, other, resamples),
+        test=test,
+        p_value=p_value,
+        min_p=smallest,
+        verdict=verdict(base, other, p_value, smallest),
+    )
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 
-from docpages import demo, exitcodes, fields
+from docpages import demo, exitcodes, fields, sureness
 from docpages.paths import ROOT
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer import cli
@@ -79,4 +79,5 @@ KINDS: Mapping[str, Callable[[str], str]] = {
     "demo output": lambda _: demo.console(output_of),
     "fields": fields.table,
     "exit codes": lambda _: exitcodes.table(),
+    "smallest effects": lambda _: sureness.table(),
 }

@@ -23,6 +23,8 @@ HYPERVISOR_COMPATIBLE = (
 )
 #: cpuinfo keys that name the processor, the best one first ("cpu" on POWER, "model name" on x86).
 CPU_MODEL_KEYS = ("model name", "cpu")
+#: In place of what a host does not tell.
+UNKNOWN = "unknown"
 
 OS_KEYS = ("ID", "ID_LIKE", "VERSION_ID")
 
@@ -52,7 +54,7 @@ def read_host(fs: Sysfs, boot_method: str, emulated: bool) -> HostInfo:
         machine=read_machine(fs),
         kernel_release=_kernel_file(fs, "osrelease", names.release),
         kernel_version=_kernel_file(fs, "version", names.version),
-        boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id") or "unknown",
+        boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id") or UNKNOWN,
         cmdline=fs.read_optional("/proc/cmdline") or "",
         boot_method=boot_method,
         emulated=emulated or is_emulated(cpuinfo, compatible),
@@ -82,7 +84,7 @@ def cpu_model(cpuinfo: str) -> str:
     for line in cpuinfo.splitlines():
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
-    return next((fields[key] for key in CPU_MODEL_KEYS if fields.get(key)), "unknown")
+    return next((fields[key] for key in CPU_MODEL_KEYS if fields.get(key)), UNKNOWN)
 
 
 def is_emulated(cpuinfo: str, hypervisor_compatible: str) -> bool:

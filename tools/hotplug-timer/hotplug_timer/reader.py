@@ -10,7 +10,7 @@ from typing import Any
 
 from hotplug_common.schemacheck import Schema
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.hostinfo import HostInfo
+from hotplug_host.hostinfo import UNKNOWN, HostInfo
 from hotplug_host.jsonl import parse, whole_lines
 from hotplug_host.records import (
     CLOCK_CHECK,
@@ -97,6 +97,7 @@ class Run:
     """One run: a block of iterations under one boot. `outcome` is None when its end is missing.
 
     `clocksource` is the one that was measured; None when none was, or the kernel did not say which.
+    `first` is when the first iteration started.
     """
 
     source: str
@@ -115,6 +116,17 @@ class Run:
     outcome: str | None = None
     finished: str | None = None
     restored: bool | None = None
+    first: str | None = None
+
+    @property
+    def boot(self) -> str:
+        """Return what names the boot; the run itself where the host has not recorded one."""
+        return self.host.boot_id if self.boot_is_known else f"run {self.run_id}"
+
+    @property
+    def boot_is_known(self) -> bool:
+        """Whether the host has recorded the boot."""
+        return self.host.boot_id not in ("", UNKNOWN)
 
 
 @dataclass(frozen=True)
@@ -254,6 +266,7 @@ def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
                 f"{where}: run {run_id} was read already, from {runs[run_id].source}", "name it once"
             )
         runs[run_id] = _run(record, path)
+        _check_copy(where, runs[run_id], runs)
         return
     run = runs.get(run_id)
     if run is None or run.source != str(path):
@@ -263,6 +276,9 @@ def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
             raise _input_error(f"{where}: run {run_id} has ended already", "name each run once")
         run.outcome, run.finished, run.restored = record["outcome"], record["finished"], record["restored"]
         return
+    if not run.iterations:
+        run.first = record["started"]
+        _check_copy(where, run, runs)
     if record["status"] == OK and detail.get("cpus_after") != detail.get("cpus_expected"):
         raise _input_error(f"{where}: says ok, but cpus_after is not cpus_expected")
     if not run.iterations.append(record):
@@ -270,6 +286,18 @@ def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
         raise _input_error(f"{where}: {name} of run {run_id} was read already", "give each line once")
     if record["status"] == OK and (trace := detail.get("trace")) is not None:
         run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
+
+
+def _check_copy(where: str, run: Run, runs: Mapping[str, Run]) -> None:
+    """Refuse a run that began, or whose first iteration did, when another of its boot did.
+
+    No host measures twice at a time: it is a copy under another name, whose samples would count twice.
+    """
+    for other in runs.values():
+        same = run.started == other.started or (run.first is not None and run.first == other.first)
+        if same and other is not run and other.host == run.host:
+            message = f"{where}: run {run.run_id} is a copy of run {other.run_id} in {other.source}"
+            raise _input_error(f"{message}: one boot, one time", "give each run once")
 
 
 def _run(record: Record, path: Path) -> Run:

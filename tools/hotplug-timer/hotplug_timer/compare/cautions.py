@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
-from hotplug_common import stats
+from hotplug_common.boots import DIFFERENT, Effect, Spread, outliers
 from hotplug_timer.compare.drift import drifts
 from hotplug_timer.reader import Run
 
@@ -26,11 +26,15 @@ class Sample(Protocol):
         """The variant."""
 
     @property
-    def seconds(self) -> tuple[float, ...]:
-        """Seconds in time order."""
+    def boots(self) -> tuple[tuple[float, ...], ...]:
+        """Seconds of each boot, in time order."""
 
     @property
-    def effect(self) -> stats.Effect | None:
+    def spread(self) -> Spread:
+        """How the boots differ."""
+
+    @property
+    def effect(self) -> Effect | None:
         """The variant against the baseline."""
 
 
@@ -42,6 +46,8 @@ def run_notices(runs: Sequence[Run]) -> Iterator[str]:
             yield f"{run.source}: the run's end is missing; what it finished counts"
         elif run.outcome != "complete":
             yield f"{run.source}: the run {_OUTCOMES[run.outcome]}; what it finished counts"
+        if not run.boot_is_known:
+            yield f"{run.source}: the host has not recorded which boot it was; the run counts as one boot"
         if run.restored is False:
             yield f"{run.source}: the host was not put back as it was before the run"
 
@@ -69,11 +75,12 @@ def warnings_of(runs: Sequence[Run], variants: Sequence[str], rows: Sequence[Sam
     for row in rows:
         yield from _outliers(row)
         yield from _disagreement(row)
-    for row, drift in zip(rows, drifts([row.seconds for row in rows]), strict=True):
+    yield from _few_boots(rows)
+    for row, drift in zip(rows, drifts([row.boots for row in rows]), strict=True):
         if drift:
             way = "longer" if drift.change_percent > 0 else "shorter"
             yield (
-                f"{row.variant} {row.operation}: samples get {way} along the run, by"
+                f"{row.variant} {row.operation}: samples get {way} along the boot, by"
                 f" {abs(drift.change_percent):.0f}% from the first sample to the last (trend test,"
                 f" p = {drift.p_value:.2g}); let the host come to rest with --warmup and --settle,"
                 " and measure the variants in turns"
@@ -122,11 +129,14 @@ def _mixed_conditions(runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _outliers(row: Sample) -> Iterator[str]:
-    positions = stats.outliers(row.seconds)
+    positions = outliers(row.boots)
     if not positions:
         return
-    named = ", ".join(f"sample {at + 1} ({row.seconds[at]:.3f} s)" for at in positions[:MAX_NAMED])
-    if positions == (0,):
+    named = ", ".join(
+        f"{f'boot {boot + 1}, ' if len(row.boots) > 1 else ''}sample {at + 1} ({row.boots[boot][at]:.3f} s)"
+        for boot, at in positions[:MAX_NAMED]
+    )
+    if [at for _, at in positions] == [0]:
         yield (
             f"{row.variant} {row.operation}: {named}, the first one, is an outlier; add --warmup 1, or a"
             " longer --settle"
@@ -142,13 +152,38 @@ def _outliers(row: Sample) -> Iterator[str]:
 
 def _disagreement(row: Sample) -> Iterator[str]:
     effect = row.effect
-    if effect is None or effect.verdict not in (stats.FASTER, stats.SLOWER):
+    if effect is None:
         return
-    if (effect.decrease_percent > 0) != (effect.verdict == stats.FASTER):
+    if effect.disagrees:
+        yield (
+            f"{row.variant} {row.operation}: the t test of boots (p = {effect.p_value:.2g}) and their"
+            f" permutation (p = {effect.p_permutation:.2g}) disagree, as where one boot is unlike the others;"
+            " look at every sample in `report`, and measure more boots"
+        )
+    if effect.verdict in DIFFERENT and (effect.decrease_percent > 0) != (effect.speedup > 1):
         yield (
             f"{row.variant} {row.operation}: {effect.verdict}, yet its average says otherwise, as a few"
             " samples outweigh the rest; look at every sample in `report`, and add iterations"
         )
+
+
+def _few_boots(rows: Sequence[Sample]) -> Iterator[str]:
+    """Yield what two boots leave open, and which boots a comparison in pairs leaves out."""
+    two = unique(
+        row.variant for row in rows if row.effect and min(row.effect.boots, row.effect.boots_baseline) == 2
+    )
+    if two:
+        yield (
+            f"{', '.join(two)}: two boots on a side show large effects only, and their verdict takes for"
+            " granted that boots differ as normal numbers do; measure four boots of each variant or more"
+        )
+    for row in rows:
+        alone = row.spread.boots - row.effect.boots if row.effect and row.effect.paired else 0
+        if alone:
+            yield (
+                f"{row.variant} {row.operation}: {alone} of {row.spread.boots} boots lack the baseline and"
+                " are left out of the verdict; measure both variants in each boot, or in none"
+            )
 
 
 def _mixed(what: str, values: Iterable[str], remedy: str) -> Iterator[str]:

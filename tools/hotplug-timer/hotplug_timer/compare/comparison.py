@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from hotplug_common import stats
+from hotplug_common import boots, stats
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.compare.cautions import run_notices, unique, warnings_of
 from hotplug_timer.iterations import Kind
@@ -23,19 +23,35 @@ COUNT_NAMES = {
 }
 
 
+#: The name of a boot, and the seconds of one run under it.
+Block = tuple[str, tuple[float, ...]]
+
+
 @dataclass(frozen=True)
 class Row:
     """One variant under one operation; `effect` is None for the baseline and without one.
 
-    `seconds` are in time order; `emulated` says whether some of them are of emulated CPUs.
+    `blocks` are the seconds of runs in time order, each with the name of its boot; `emulated` tells whether
+    some of them are of emulated CPUs.
     """
 
     operation: str
     variant: str
-    seconds: tuple[float, ...]
+    blocks: tuple[Block, ...]
     emulated: bool
     summary: stats.Summary
-    effect: stats.Effect | None
+    spread: boots.Spread
+    effect: boots.Effect | None
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """Return the seconds in time order."""
+        return tuple(second for _, seconds in self.blocks for second in seconds)
+
+    @property
+    def boots(self) -> tuple[tuple[float, ...], ...]:
+        """Return the seconds of each boot, in time order."""
+        return tuple(map(tuple, by_boot(self.blocks).values()))
 
 
 @dataclass(frozen=True)
@@ -130,22 +146,36 @@ def compare(data: Dataset, baseline: str, force: bool = False) -> Comparison:
 
 
 def _rows(runs: Sequence[Run], operation: str, variants: Sequence[str], baseline: str) -> list[Row]:
-    samples = {variant: timed_seconds(runs, variant, operation) for variant in variants}
-    samples = {variant: seconds for variant, seconds in samples.items() if seconds}
+    blocks = {variant: _blocks(runs, variant, operation) for variant in variants}
+    samples = {variant: by_boot(mine) for variant, mine in blocks.items() if mine}
     others = [variant for variant in samples if variant != baseline and baseline in samples]
-    effects = stats.compare_all(samples[baseline], [samples[variant] for variant in others]) if others else []
+    effects = boots.compare_all(samples[baseline], [samples[variant] for variant in others]) if others else []
     effect_of = dict(zip(others, effects, strict=True))
     return [
         Row(
             operation=operation,
             variant=variant,
-            seconds=seconds,
+            blocks=blocks[variant],
             emulated=any(run.host.emulated for run in runs if run.variant == variant),
-            summary=stats.summarize(seconds),
+            summary=stats.summarize([second for seconds in sample.values() for second in seconds]),
+            spread=boots.spread(sample),
             effect=effect_of.get(variant),
         )
-        for variant, seconds in samples.items()
+        for variant, sample in samples.items()
     ]
+
+
+def _blocks(runs: Iterable[Run], variant: str, operation: str) -> tuple[Block, ...]:
+    found = ((run.boot, timed_seconds([run], variant, operation)) for run in runs)
+    return tuple((boot, seconds) for boot, seconds in found if seconds)
+
+
+def by_boot(blocks: Iterable[Block]) -> dict[str, list[float]]:
+    """Return the seconds of each boot in time order: several runs under one boot are one."""
+    found: dict[str, list[float]] = {}
+    for boot, seconds in blocks:
+        found.setdefault(boot, []).extend(seconds)
+    return found
 
 
 def timed_seconds(runs: Iterable[Run], variant: str, operation: str) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""Whether seconds drift over a series: heat, caches, other load that comes or goes."""
+"""Whether seconds drift within boots: heat, caches, other load that comes or goes."""
 
 from __future__ import annotations
 
@@ -27,27 +27,55 @@ class Drift:
     p_value: float
 
 
-def drifts(series: Sequence[Sequence[float]]) -> list[Drift | None]:
-    """Return for each series of seconds, in time order, its drift; None where none is shown.
+def drifts(series: Sequence[Sequence[Sequence[float]]]) -> list[Drift | None]:
+    """Return for each series of boots, with seconds in time order, its drift; None where none is shown.
 
-    Mann and Kendall's test for a trend, which asks for no distribution; its level is `FALSE_ALARMS`
-    divided by the number of series that are long enough (Bonferroni). The size is Theil and Sen's slope.
+    Mann and Kendall's test for a trend within boots, which asks for no distribution and takes no difference
+    between boots for a trend; its level is `FALSE_ALARMS` divided by the number of series that are long
+    enough (Bonferroni). The size is Theil and Sen's slope, averaged over the boots.
     """
-    arrays = [np.asarray(seconds, np.float64) for seconds in series]
-    tested = sum(len(seconds) >= MIN_SAMPLES for seconds in arrays)
-    return [_drift(seconds, FALSE_ALARMS / tested) if tested else None for seconds in arrays]
+    arrays = [[np.asarray(boot, np.float64) for boot in boots] for boots in series]
+    tested = sum(_samples(boots) >= MIN_SAMPLES for boots in arrays)
+    return [_drift(boots, FALSE_ALARMS / tested) if tested else None for boots in arrays]
 
 
-def _drift(seconds: NDArray[np.float64], level: float) -> Drift | None:
-    if len(seconds) < MIN_SAMPLES or np.ptp(seconds) == 0:
+def _samples(boots: Sequence[NDArray[np.float64]]) -> int:
+    return sum(map(len, boots))
+
+
+def _drift(boots: Sequence[NDArray[np.float64]], level: float) -> Drift | None:
+    boots = [seconds for seconds in boots if len(seconds) > 1]
+    if _samples(boots) < MIN_SAMPLES:
         return None
-    p_value = float(stats.kendalltau(np.arange(len(seconds)), seconds).pvalue)
+    scores, variances = zip(*map(_score, boots), strict=True)
+    score, variance = abs(sum(scores)), sum(variances)
+    if not variance:
+        return None
+    # Less one: the score has no values between even (or odd) numbers.
+    p_value = float(2 * stats.norm.sf(max(score - 1, 0) / np.sqrt(variance)))
     if p_value > level:
         return None
+    percent = float(np.average([_percent(seconds) for seconds in boots], weights=[*map(len, boots)]))
+    return Drift(percent, p_value) if abs(percent) >= MIN_CHANGE_PERCENT else None
+
+
+def _score(seconds: NDArray[np.float64]) -> tuple[float, float]:
+    """Return how many more pairs rise than fall, and the variance of that without a trend."""
+    if np.ptp(seconds) == 0:
+        return 0.0, 0.0
+    number, ties = len(seconds), np.unique(seconds, return_counts=True)[1].astype(np.float64)
+    pairs = number * (number - 1) / 2
+    rising = stats.kendalltau(np.arange(number), seconds).statistic
+    score = rising * np.sqrt(pairs * (pairs - float((ties * (ties - 1) / 2).sum())))
+    spread = number * (number - 1) * (2 * number + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
+    return float(score), spread / 18
+
+
+def _percent(seconds: NDArray[np.float64]) -> float:
+    """Return the change from the first sample to the last, against the median."""
     parts = _medians(seconds)
     change = float(stats.theilslopes(parts).slope) * (len(parts) - 1)
-    percent = 100 * change / float(np.median(seconds))
-    return Drift(percent, p_value) if abs(percent) >= MIN_CHANGE_PERCENT else None
+    return 100 * change / float(np.median(seconds))
 
 
 def _medians(seconds: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -55,6 +55,11 @@ def comparison_entry(comparison: Comparison, row: Row) -> dict[str, object]:
         "variant": row.variant,
         "n": row.summary.n,
         "n_baseline": baseline.summary.n if effect and baseline else None,
+        "boots": row.spread.boots,
+        "boots_baseline": baseline.spread.boots if effect and baseline else None,
+        "iterations_per_boot": list(row.spread.iterations),
+        "boot_sd_percent": row.spread.boot_sd_percent,
+        "within_sd_percent": row.spread.within_sd_percent,
         "mean_s": row.summary.mean,
         "median_s": row.summary.median,
         "sd_s": row.summary.sd,
@@ -71,6 +76,11 @@ def comparison_entry(comparison: Comparison, row: Row) -> dict[str, object]:
         "min_p": effect.min_p if effect else None,
         "p_adjusted": effect.p_adjusted if effect else None,
         "min_p_adjusted": effect.min_p_adjusted if effect else None,
+        "p_permutation": effect.p_permutation if effect else None,
+        "paired": effect.paired if effect else None,
+        "smallest_effect_percent": effect.smallest_effect_percent if effect else None,
+        "boots_needed_for_5_percent": effect.boots_needed if effect else None,
+        "holds_below_boot_sd_percent": effect.holds_below_boot_sd_percent if effect else None,
         "verdict": effect.verdict if effect else None,
     }
 

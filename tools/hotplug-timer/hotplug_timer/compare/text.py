@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TextIO
 
-from hotplug_common.stats import SLOWER, TOO_FEW, Effect, Interval
+from hotplug_common.boots import MOST_BOOTS, ONE_BOOT, PAIRED, WELCH, WITHIN, Effect
+from hotplug_common.stats import SLOWER, TOO_FEW, Interval
 from hotplug_common.tables import NONE, Case, Column, Kind, Outcome, Sheet, Suite, Table
 from hotplug_timer.compare.comparison import COUNT_NAMES, Comparison, CountRow, Row
 from hotplug_timer.compare.summary import comparison_entry, count_entry
@@ -14,7 +15,14 @@ from hotplug_timer.notices import print_lines
 
 JUNIT_SUITE = "hotplug-timer compare"
 #: What is not simply passed.
-JUNIT_OUTCOMES = {SLOWER: Outcome.FAILED, TOO_FEW: Outcome.SKIPPED}
+JUNIT_OUTCOMES = {
+    SLOWER: Outcome.FAILED,
+    f"{SLOWER} {WITHIN}": Outcome.FAILED,
+    TOO_FEW: Outcome.SKIPPED,
+    ONE_BOOT: Outcome.SKIPPED,
+}
+#: In words, by `Effect.test`; the others are of ranks.
+TESTS = {WELCH: "Welch's t test of boots", PAIRED: "t test of boots that both variants share"}
 
 
 def print_notices(comparison: Comparison, stream: TextIO) -> None:
@@ -27,7 +35,7 @@ def sheet(comparison: Comparison) -> Sheet:
     """Return what `compare` prints."""
     method = method_text(comparison)
     return Sheet(
-        tables=(seconds_table(comparison), counts_table(comparison)),
+        tables=(seconds_table(comparison), boots_table(comparison), counts_table(comparison)),
         lead=(*_conditions(comparison), *([method] if method else [])),
         facts={
             "baseline": comparison.baseline,
@@ -48,9 +56,6 @@ def seconds_table(comparison: Comparison) -> Table[Row]:
     mixed = len({row.emulated for row in comparison.rows}) > 1
     unit = "s, some emulated" if mixed else "s, emulated" if comparison.emulated else "s"
 
-    def of_effect(show: Callable[[Effect], str]) -> Callable[[Row], str]:
-        return lambda row: show(row.effect) if row.effect else NONE
-
     def verdict(row: Row) -> str:
         if row.effect:
             return verdict_text(row.effect, row)
@@ -63,12 +68,12 @@ def seconds_table(comparison: Comparison) -> Table[Row]:
             Column("variant", lambda row: row.variant, Kind.WORDS),
             Column("n", lambda row: str(row.summary.n)),
             Column(f"average ({unit})", lambda row: f"{row.summary.mean:.3f}"),
-            Column("decrease", of_effect(lambda effect: f"{effect.decrease_percent:.3f}%")),
+            Column("decrease", _of_effect(lambda effect: f"{effect.decrease_percent:.3f}%")),
             Column(f"median ({unit})", lambda row: f"{row.summary.median:.3f}"),
-            Column("median decrease, 95% interval", of_effect(decrease_text)),
+            Column("median decrease, 95% interval", _of_effect(decrease_text)),
             Column(
                 "p, Holm's" if comparison.adjusted else "p",
-                of_effect(lambda effect: format_p(effect.p_adjusted)),
+                _of_effect(lambda effect: format_p(effect.p_adjusted)),
             ),
             Column("verdict", verdict, Kind.WORDS),
         ),
@@ -76,6 +81,45 @@ def seconds_table(comparison: Comparison) -> Table[Row]:
         record=partial(comparison_entry, comparison),
         flat=partial(flat_entry, comparison),
     )
+
+
+def boots_table(comparison: Comparison) -> Table[Row]:
+    """Return how sure the comparison is; its figures for programs are in the table of seconds."""
+
+    def finds(effect: Effect) -> str:
+        return _percent(effect.smallest_effect_percent)
+
+    def needed(effect: Effect) -> str:
+        if effect.smallest_effect_percent is None:
+            return NONE
+        return f"more than {MOST_BOOTS}" if effect.boots_needed is None else str(effect.boots_needed)
+
+    # Within one boot there is nothing to say about boots.
+    several = any(row.spread.boots > 1 or (row.effect and not row.effect.paired) for row in comparison.rows)
+    rows = comparison.rows if several else ()
+    return Table(
+        "boots",
+        (
+            Column("operation", lambda row: row.operation, Kind.WORDS),
+            Column("variant", lambda row: row.variant, Kind.WORDS),
+            Column("boots x iterations", lambda row: f"{row.spread.boots} x {_range(row.spread.iterations)}"),
+            Column("spread of boots", lambda row: _percent(row.spread.boot_sd_percent)),
+            Column("spread within boots", lambda row: _percent(row.spread.within_sd_percent)),
+            Column("smallest decrease found", _of_effect(finds)),
+            Column("boots a side to find 5%", _of_effect(needed)),
+            Column("p, boots permuted", _of_effect(lambda effect: format_p(effect.p_permutation))),
+        ),
+        rows,
+        "how sure: spreads are standard deviations, found is what 9 of 10 such comparisons call",
+    )
+
+
+def _of_effect(show: Callable[[Effect], str]) -> Callable[[Row], str]:
+    return lambda row: show(row.effect) if row.effect else NONE
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1f}%"
 
 
 def counts_table(comparison: Comparison) -> Table[CountRow]:
@@ -107,16 +151,21 @@ def format_interval(value: float, interval: Interval | None) -> str:
     """Return a median decrease and its interval."""
     if interval is None:
         return f"{value:.1f}%"
-    return f"{value:.1f}% ({interval.low:.1f} to {interval.high:.1f})"
+    low = f"{interval.low:.1f}" if interval.low > -10_000 else "below -10000"
+    return f"{value:.1f}% ({low} to {interval.high:.1f})"
 
 
-def format_p(value: float) -> str:
+def format_p(value: float | None) -> str:
     """Return a p-value with two digits that count."""
+    if value is None:
+        return NONE
     return "<0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 def verdict_text(effect: Effect, row: Row) -> str:
-    """Return the verdict, and with too few samples what would be needed."""
+    """Return the verdict, and with too few samples or boots what stands against more."""
+    if effect.holds_below_boot_sd_percent is not None:
+        return f"{ONE_BOOT}: boots that differ by {effect.holds_below_boot_sd_percent:.0f}% explain it too"
     if effect.verdict != TOO_FEW:
         return effect.verdict
     return f"{TOO_FEW}: n = {row.summary.n} cannot go below p = {effect.min_p_adjusted:.2g}"
@@ -125,9 +174,10 @@ def verdict_text(effect: Effect, row: Row) -> str:
 def method_text(comparison: Comparison) -> str:
     """Return how p-values came about, in one sentence."""
     effects = [row.effect for row in comparison.rows if row.effect]
-    tests = sorted({effect.test for effect in effects}, reverse=True)
+    tests = sorted({effect.test for effect in effects if effect.test}, reverse=True)
+    words = [TESTS.get(test, f"two-sided Mann-Whitney test {WITHIN}, {test}") for test in tests]
     adjusted = ", adjusted by Holm's method for the number of variants" if comparison.adjusted else ""
-    return f"p: two-sided Mann-Whitney test, {' or '.join(tests)}{adjusted}" if effects else ""
+    return f"p: {' or '.join(words)}{adjusted}" if words else ""
 
 
 def flat_entry(comparison: Comparison, row: Row) -> dict[str, object]:

@@ -87,7 +87,7 @@ def conditions(table: Table) -> str:
 def _remarks(table: Table) -> str:
     """Return what the rows are, under which kernels and how many boots, and what was counted."""
     rows = "; ".join(
-        f"({line.variant.number}) {line.variant.title}: {line.kernel}, booted {line.boots}x"
+        f"({line.variant.number}) {line.variant.title}: {line.kernel}, booted {line.row.spread.boots}x"
         for line in table.of("off")
     )
     return (
@@ -109,7 +109,6 @@ def _printed(table: Table, direction: str) -> Printed[Line]:
             "row": line.variant.number,
             "kernel": line.kernel,
             "rcu_expedited": line.variant.expedited,
-            "boots": line.boots,
             **flat_entry(table.comparison, line.row),
             "published_mean_s": line.published.seconds,
             "published_decrease_percent": line.published.decrease_percent,

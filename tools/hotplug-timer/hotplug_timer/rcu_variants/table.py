@@ -22,12 +22,11 @@ from hotplug_timer.reader import Dataset, Run
 
 @dataclass(frozen=True)
 class Line:
-    """One variant going one way, measured under `boots` boots. `counts` is None when nothing was counted."""
+    """One variant going one way. `counts` is None when nothing was counted."""
 
     direction: str
     variant: Variant
     kernel: str
-    boots: int
     row: Row
     counts: CountRow | None
     published: Published
@@ -84,7 +83,6 @@ def make(data: Dataset, variants: Sequence[Variant]) -> Table:
                     direction=direction,
                     variant=variant,
                     kernel=mine[0].host.kernel_release,
-                    boots=len({run.host.boot_id for run in mine}),
                     row=row,
                     counts=comparison.count_row(operation, variant.name),
                     published=published(variant, direction, timings),

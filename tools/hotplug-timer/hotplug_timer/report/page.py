@@ -10,8 +10,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from hotplug_common.boots import Effect
 from hotplug_common.files import write_files
-from hotplug_common.stats import Effect
 from hotplug_common.tables import to_csv
 from hotplug_host.records import CLOCK_CHECK
 from hotplug_host.timing.tracing import COUNTS, GRAPH, OFFCPU, STATES
@@ -87,6 +87,7 @@ def render_page(data: Dataset, comparison: Comparison, traces: Traces, line: str
         hosts=list(dict.fromkeys(run.host.hostname for run in data.runs)),
         headlines=_headlines(comparison),
         seconds=tables.seconds_table(comparison),
+        boots=tables.boots_table(comparison),
         method=compare_text.method_text(comparison),
         samples=_samples(data, comparison),
         counts=tables.counts_table(comparison),

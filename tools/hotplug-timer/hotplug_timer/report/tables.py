@@ -62,6 +62,12 @@ def seconds_table(comparison: Comparison) -> PageTable:
     return page_table("Seconds of timed transitions", table.columns, table.rows, heads=2)
 
 
+def boots_table(comparison: Comparison) -> PageTable:
+    """Return what `compare` prints about how sure it is."""
+    table = compare_text.boots_table(comparison)
+    return page_table(f"{table.heading[:1].upper()}{table.heading[1:]}", table.columns, table.rows, heads=2)
+
+
 def counts_table(comparison: Comparison) -> PageTable:
     """Return what `compare` prints about counts."""
     table = compare_text.counts_table(comparison)

@@ -11,7 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from hotplug_common import stats
+from hotplug_common.boots import Effect, compare_all
 from kernel_qualify.judge.mdtable import heading, row, slower
 from kernel_qualify.judge.verdicts import Record, of_kind
 
@@ -42,11 +45,19 @@ class Run:
     releases: dict[str, str]
     latencies: tuple[Latency, ...]
 
-    def effects(self) -> list[tuple[Latency, Latency, stats.Effect]]:
-        """Each program in stock and patched, and the second held against the first."""
+    def effects(self) -> list[tuple[Latency, Latency, Effect]]:
+        """Each program in stock and patched, and the boots of the second held against those of the first."""
         patched = {latency.program: latency for latency in self.latencies if latency.kernel == PATCHED}
         pairs = [(latency, patched[latency.program]) for latency in self.latencies if latency.kernel == STOCK]
-        return [(before, after, stats.compare(before.values, after.values)) for before, after in pairs]
+        return [
+            (before, after, compare_all(self._boots(before), [self._boots(after)])[0])
+            for before, after in pairs
+        ]
+
+    def _boots(self, latency: Latency) -> dict[str, list[float]]:
+        """Return the values of each boot: all have as many runs, and the boots follow each other."""
+        parts = np.array_split(np.asarray(latency.values), self.boots)
+        return {f"{latency.kernel} {number}": part.tolist() for number, part in enumerate(parts)}
 
 
 def latencies(kernel: str, records: Iterable[Record]) -> list[Latency]:
@@ -71,14 +82,14 @@ def problems(run: Run) -> list[str]:
 
 def table(runs: Sequence[Run]) -> str:
     """Return a row for each program, in Markdown."""
-    head = ["guest", "program", "runs of each", "stock: median (min to max)", "patched"]
+    head = ["guest", "program", "boots and runs of each", "stock: median (min to max)", "patched"]
     head += ["patched is slower by (95% interval)", "p"]
     lines = heading(head)
     for run in sorted(runs, key=lambda run: run.arch):
         for before, after, effect in run.effects():
-            cells = [f"{run.arch}, {run.cpus} CPUs", before.program, str(len(before.values))]
+            cells = [f"{run.arch}, {run.cpus} CPUs", before.program, f"{run.boots}, {len(before.values)}"]
             cells += [_spread(latency) for latency in (before, after)]
-            cells += [slower(effect, 1), f"{effect.p_value:.2g}"]
+            cells += [slower(effect, 1), "" if effect.p_value is None else f"{effect.p_value:.2g}"]
             lines.append(row(cells))
     return "\n".join([*lines, ""])
 

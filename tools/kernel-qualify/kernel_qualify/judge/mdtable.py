@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hotplug_common import stats
+from hotplug_common import boots, stats
 
 
 def row(cells: Iterable[str]) -> str:
@@ -17,7 +17,7 @@ def heading(titles: list[str]) -> list[str]:
     return [row(titles), row(["---"] * len(titles))]
 
 
-def slower(effect: stats.Effect, digits: int) -> str:
+def slower(effect: stats.Effect | boots.Effect, digits: int) -> str:
     """By how many percent a variant's median is above the baseline's, with the interval."""
     interval = effect.interval_percent
     ends = f" ({-interval.high:+.{digits}f} to {-interval.low:+.{digits}f}%)" if interval else ""
