@@ -113,5 +113,6 @@ def test_the_collection_is_sane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.linter
 @pytest.mark.timeout(900)
-def test_ansible_lint() -> None:
+def test_ansible_lint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_COLLECTIONS_PATH", str(ROOT / "ansible/playbooks/collections"))
     run(["ansible-lint", "--offline", "--profile", "production", "--strict"])
