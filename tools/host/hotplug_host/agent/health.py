@@ -15,7 +15,13 @@ from typing import Any
 
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.preflight.facts import FADUMP, read_mounts
+from hotplug_host.preflight.system import (
+    CRASH_LOADED,
+    FADUMP,
+    SELINUX_ENFORCES,
+    read_links_up,
+    read_mounts,
+)
 from hotplug_host.programs import find_program, output_of
 from hotplug_host.sysfs import Sysfs
 
@@ -74,9 +80,9 @@ def from_record(record: Mapping[str, Any]) -> Health:
 def read_health(fs: Sysfs) -> Health:
     """Ask systemd, the kernel and nft."""
     mounts = {
-        place: read_only
-        for place, (source, read_only) in read_mounts(fs).items()
-        if source.startswith("/") or ":" in source
+        place: mount.read_only
+        for place, mount in read_mounts(fs).items()
+        if mount.source.startswith("/") or ":" in mount.source
     }
     enabled = _units("list-unit-files", "--type=service", "--state=enabled")
     return Health(
@@ -84,10 +90,10 @@ def read_health(fs: Sysfs) -> Health:
         running=tuple(sorted(set(enabled) & set(_units("list-units", "--type=service", "--state=active")))),
         writable=tuple(sorted(place for place, read_only in mounts.items() if not read_only)),
         read_only=tuple(sorted(place for place, read_only in mounts.items() if read_only)),
-        links=tuple(sorted(_links(fs))),
-        enforces=fs.read_optional("/sys/fs/selinux/enforce") == "1",
+        links=tuple(read_links_up(fs)),
+        enforces=fs.read_optional(SELINUX_ENFORCES) == "1",
         filters=_has_rules(),
-        dumps=any(fs.read_optional(name) == "1" for name in ("/sys/kernel/kexec_crash_loaded", *FADUMP)),
+        dumps=any(fs.read_optional(name) == "1" for name in (CRASH_LOADED, *FADUMP)),
     )
 
 
@@ -124,12 +130,6 @@ def _units(*words: str) -> tuple[str, ...]:
     """Return the units that systemctl lists, sorted; none on a host without it."""
     printed = output_of(["systemctl", *words, "--plain", "--no-legend", "--no-pager"]) or ""
     return tuple(sorted(line.split()[0] for line in printed.splitlines() if line.split()))
-
-
-def _links(fs: Sysfs) -> Iterator[str]:
-    for path in fs.path("/sys/class/net").glob("*/operstate"):
-        if fs.read_optional(f"/sys/class/net/{path.parent.name}/operstate") == "up":
-            yield path.parent.name
 
 
 def _has_rules() -> bool:

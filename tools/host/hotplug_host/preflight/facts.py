@@ -20,6 +20,7 @@ from hotplug_host.holder import LOCK, LOCK_KEYS, describe_holder, read_applied, 
 from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
 from hotplug_host.preflight.hardware import Hardware, read_hardware
 from hotplug_host.preflight.lpar import Platform, read_platform
+from hotplug_host.preflight.system import CRASH_LOADED, FADUMP, read_mounts
 from hotplug_host.preflight.workloads import Workloads, read_workloads
 from hotplug_host.programs import (
     BY_CONTROL,
@@ -37,7 +38,6 @@ TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 #: Services that change what a switch or a boot leaves: the SMT level, or where interrupts and tasks run.
 SERVICES = ("irqbalance", "numad", "smtstate", "tuned")
 #: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
-FADUMP = ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _read_kexec(fs: Sysfs) -> Kexec:
         path=find_program("kexec"),
         loaded=_read_int(fs, "/sys/kernel/kexec_loaded"),
         load_disabled=_read_int(fs, "/proc/sys/kernel/kexec_load_disabled"),
-        crash_loaded=_read_int(fs, "/sys/kernel/kexec_crash_loaded"),
+        crash_loaded=_read_int(fs, CRASH_LOADED),
         lockdown=modes[1] if modes else "none",
         fadump=next(
             (number for number in (_read_int(fs, name) for name in FADUMP) if number is not None), None
@@ -256,13 +256,8 @@ def _read_services(fs: Sysfs) -> tuple[str, ...]:
     return tuple(name for name in SERVICES if any(wanted.glob(f"*.wants/{name}.service")))
 
 
-def read_mounts(fs: Sysfs) -> dict[str, tuple[str, bool]]:
-    """Return what is mounted, by mount point: the device or server, and whether it is read-only."""
-    lines = (line.split() for line in (fs.read_optional("/proc/mounts") or "").splitlines())
-    return {fields[1]: (fields[0], "ro" in fields[3].split(",")) for fields in lines if fields[3:]}
-
-
 def _is_boot_read_only(fs: Sysfs) -> bool:
     """Return whether what holds /boot is mounted read-only."""
     mounts = read_mounts(fs)
-    return mounts.get("/boot", mounts.get("/", ("", False)))[1]
+    mount = mounts.get("/boot", mounts.get("/"))
+    return mount is not None and mount.read_only

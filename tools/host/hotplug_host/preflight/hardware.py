@@ -9,9 +9,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotplug_host.preflight.system import (
+    CRASH_LOADED,
+    FADUMP,
+    NET,
+    SELINUX_ENFORCES,
+    read_links_up,
+    read_mounts,
+    read_words,
+)
 from hotplug_host.sysfs import Sysfs
 
-BLOCK, NET = "/sys/class/block", "/sys/class/net"
+BLOCK = "/sys/class/block"
 #: Mount points without which no host comes up, whatever fstab has of them.
 NEEDED = ("/", "/boot", "/boot/efi", "/usr", "/var")
 AUDITD = ("/run/auditd.pid", "/run/audit/auditd.pid")
@@ -84,26 +93,17 @@ def read_hardware(fs: Sysfs) -> Hardware:
 
 
 def _storage(fs: Sysfs) -> Iterator[Storage]:
-    fstab = {words[1]: words[3].split(",") for words in _lines(fs, "/etc/fstab") if words[3:]}
-    for words in _lines(fs, "/proc/mounts"):
-        if not words[3:] or not (words[1] in NEEDED or words[1] in fstab):
+    fstab = read_mounts(fs, "/etc/fstab")
+    for place, mount in read_mounts(fs).items():
+        served = mount.kind.startswith("nfs")
+        if not (place in NEEDED or place in fstab) or not (served or mount.source.startswith("/dev/")):
             continue
-        source, place, kind = words[:3]
-        if not source.startswith("/dev/") and not kind.startswith("nfs"):
-            continue
-        layers, devices = _below(fs, _block_name(fs, source))
-        optional = "nofail" in fstab.get(place, ()) or kind.startswith("nfs")
-        yield Storage(place, kind, layers, devices, place == "/" or not optional)
-    for words in _lines(fs, "/proc/swaps"):
+        layers, devices = _below(fs, _block_name(fs, mount.source))
+        optional = served or (place in fstab and "nofail" in fstab[place].options)
+        yield Storage(place, mount.kind, layers, devices, place == "/" or not optional)
+    for words in read_words(fs, "/proc/swaps"):
         if words[0].startswith("/dev/"):
             yield Storage("swap", "swap", *_below(fs, _block_name(fs, words[0])), needed=False)
-
-
-def _lines(fs: Sysfs, name: str) -> Iterator[list[str]]:
-    for line in (fs.read_optional(name) or "").splitlines():
-        words = line.split()
-        if words and not words[0].startswith("#"):
-            yield words
 
 
 def _block_name(fs: Sysfs, source: str) -> str:
@@ -174,9 +174,8 @@ def _text(path: Path) -> str:
 
 
 def _links(fs: Sysfs) -> Iterator[Link]:
-    for path in fs.glob(NET, "*"):
-        name = path.name
-        if fs.read_optional(f"{NET}/{name}/operstate") == "up" and _reaches_device(fs, name):
+    for name in read_links_up(fs):
+        if _reaches_device(fs, name):
             yield Link(Device(name, tuple(_drivers(fs, f"{NET}/{name}"))), _link_kind(fs, name))
 
 
@@ -201,16 +200,16 @@ def _link_kind(fs: Sysfs, name: str) -> str:
 
 def _firewall(fs: Sysfs) -> Iterator[str]:
     """Yield what is loaded of nftables, and of iptables the tables that are in use."""
-    modules = [words[0] for words in _lines(fs, "/proc/modules")]
+    modules = [words[0] for words in read_words(fs, "/proc/modules")]
     # Of nftables without a chain, nothing but itself is loaded.
     nft = [name for name in modules if name.startswith(("nft_", "nf_tables"))]
     yield from nft if len(nft) > 1 else []
     for name in TABLES:
-        yield from (f"{name.split('/')[-1].split('_')[0]}:{words[0]}" for words in _lines(fs, name))
+        yield from (f"{name.split('/')[-1].split('_')[0]}:{words[0]}" for words in read_words(fs, name))
 
 
 def _protection(fs: Sysfs) -> Iterator[str]:
-    if fs.read_optional("/sys/fs/selinux/enforce") == "1":
+    if fs.read_optional(SELINUX_ENFORCES) == "1":
         yield "selinux"
     if fs.read_optional("/sys/module/apparmor/parameters/enabled") == "Y":
         yield "apparmor"
@@ -221,13 +220,13 @@ def _protection(fs: Sysfs) -> Iterator[str]:
 def _extras(fs: Sysfs) -> Iterator[str]:
     if "pSeries" in (fs.read_optional("/proc/cpuinfo") or ""):
         yield "pseries"
-        if any(words[0].startswith("hvc") for words in _lines(fs, "/proc/consoles")):
+        if any(words[0].startswith("hvc") for words in read_words(fs, "/proc/consoles")):
             yield "hvc"
     if fs.exists("/proc/powerpc/lparcfg"):
         yield "lparcfg"
-    if fs.read_optional("/sys/kernel/kexec_crash_loaded") == "1":
+    if fs.read_optional(CRASH_LOADED) == "1":
         yield "kdump"
-    if "1" in map(fs.read_optional, ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")):
+    if "1" in map(fs.read_optional, FADUMP):
         yield "fadump"
 
 
