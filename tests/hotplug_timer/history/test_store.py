@@ -208,7 +208,8 @@ def test_a_full_disk_adds_nothing(tmp_path: Path) -> None:
         "except ToolError as error:\n    sys.exit(int(error.code))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path, ROOT],
+        # Bytecode that may not grow either would break each later start.
+        [sys.executable, "-B", "-c", code, tmp_path, ROOT],
         check=False,
         capture_output=True,
         text=True,
