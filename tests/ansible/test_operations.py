@@ -206,6 +206,37 @@ def test_a_rollback_undoes_a_switch_of_this_boot(host: FakeLpar, boot: str) -> N
     assert not host.staging.exists()
 
 
+UNIT = "etc/systemd/system/hotplug-acceleration-smt.service"
+
+
+def test_a_switch_holds_after_a_reboot_if_asked_to(switching: FakeLpar) -> None:
+    result = switching.play("apply.yml", smt_switch_level="off", smt_switch_persist="unit")
+
+    assert result.code == 0, result.output
+    assert "--smt=off" in switching.get(UNIT) or "echo off" in switching.get(UNIT)
+    record = json.loads(switching.get("var/lib/hotplug-acceleration/applied.json"))
+    assert (record["online"], record["persists"]) == ("0-7", {"kind": "unit"})
+
+
+def test_a_rollback_undoes_a_switch_that_holds_after_a_reboot(host: FakeLpar) -> None:
+    record = {
+        "boot_id": "earlier",
+        "release": DEFAULT_RELEASE,
+        "smt_level": "4",
+        "online": "0-15",
+        "persists": {"kind": "unit"},
+    }
+    host.put("var/lib/hotplug-acceleration/applied.json", json.dumps(record))
+    host.put(UNIT, "[Unit]")
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert host.get("sys/devices/system/cpu/smt/control") == "4"
+    assert not (host.root / UNIT).exists()
+    assert not host.staging.exists()
+
+
 @pytest.mark.slow
 def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
     """And another one goes on with it; the host switches once."""

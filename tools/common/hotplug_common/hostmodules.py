@@ -160,6 +160,11 @@ MODULES: Mapping[str, HostModule] = {
         "look for the run on the controllers of this host",
         compose=_lock,
     ),
+    "smt_persist": HostModule(
+        ("smt-persist",),
+        "SMT={level} does not hold after a reboot",
+        "see to it, or leave smt_switch_persist out",
+    ),
     "smt_state": HostModule(
         ("smt-state",),
         "SMT could not be set to {level}",

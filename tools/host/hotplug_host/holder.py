@@ -13,6 +13,8 @@ from hotplug_host.sysfs import Sysfs
 LOCK = "lock.json"
 #: The state before the first switch of this boot that a run did and left.
 APPLIED = "applied.json"
+#: Its key for what makes the switch hold after a reboot.
+PERSISTS = "persists"
 APPLIED_KEYS = ("boot_id", "smt_level", "online")
 #: What the record in a lock always has.
 LOCK_KEYS = ("owner", "started", "token")
@@ -30,10 +32,12 @@ def read_record(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
 
 
 def read_applied(fs: Sysfs, staging: Path) -> dict[str, Any] | None:
-    """Return the record of a switch that a run left; None where it is of an earlier boot."""
+    """Return the record of a switch that a run left; None where it ended with an earlier boot."""
     record = read_record(staging / APPLIED, APPLIED_KEYS)
-    ours = record is not None and record.get("boot_id") == fs.read_optional("/proc/sys/kernel/random/boot_id")
-    return record if ours else None
+    if record is None:
+        return None
+    holds = PERSISTS in record or record.get("boot_id") == fs.read_optional("/proc/sys/kernel/random/boot_id")
+    return record if holds else None
 
 
 def describe_holder(lock: Mapping[str, Any], now: datetime | None = None) -> str:

@@ -181,6 +181,13 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
 
 def _add_apply(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", required=True, help="on, off, or a number of threads per core")
+    parser.add_argument(
+        "--persist",
+        choices=("none", "unit", "smtstate"),
+        default="none",
+        help="what makes the level hold after a reboot: a unit of ours, or powerpc-utils' smtstate.service"
+        " (default: %(default)s)",
+    )
 
 
 def _add_deploy(parser: argparse.ArgumentParser) -> None:
@@ -261,7 +268,11 @@ def check_plan(arguments: argparse.Namespace) -> Plan:
 
 def apply_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `apply`."""
-    words = {"smt_switch_level": arguments.level, "smt_switch_max_fail_percentage": arguments.max_failed}
+    words = {
+        "smt_switch_level": arguments.level,
+        "smt_switch_persist": arguments.persist,
+        "smt_switch_max_fail_percentage": arguments.max_failed,
+    }
     return _plan(arguments, "apply", "apply.yml", words | _flow(arguments))
 
 

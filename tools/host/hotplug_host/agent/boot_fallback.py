@@ -7,17 +7,16 @@ the network nor the controller. It goes off once: before it reboots, it takes it
 from __future__ import annotations
 
 import argparse
-import subprocess
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.agent.units import Units
 from hotplug_host.arguments import add_sysroot
 
-UNITS = Path("etc/systemd/system")
 TIMER = "hotplug-acceleration-fallback.timer"
 SERVICE = "hotplug-acceleration-fallback.service"
 #: Where it starts: with every boot that gets past the first file systems, and with one that does not.
-TARGETS = ("sysinit.target", "emergency.target")
+UNITS = Units((TIMER, SERVICE), TIMER, ("sysinit.target", "emergency.target"))
 
 TIMER_TEXT = """# Written by boot_fallback; taken back when the kernel has proven that it can be reached.
 [Unit]
@@ -60,12 +59,7 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.action == "arm":
         arm(arguments.sysroot, arguments.release, arguments.variant, arguments.seconds)
         return {"changed": True}
-    return {"changed": disarm(arguments.sysroot)}
-
-
-def links() -> list[Path]:
-    """Return what makes systemd start the timer, relative to the root."""
-    return [UNITS / f"{target}.wants" / TIMER for target in TARGETS]
+    return {"changed": UNITS.remove(arguments.sysroot)}
 
 
 def arm(root: Path, release: str, variant: str, seconds: int) -> None:
@@ -76,30 +70,6 @@ def arm(root: Path, release: str, variant: str, seconds: int) -> None:
         else f"ConditionKernelVersion={release}"
     )
     words = {"release": release, "seconds": seconds, "condition": condition}
-    words["links"] = " ".join(f"/{link}" for link in links())
+    words["links"] = " ".join(f"/{link}" for link in UNITS.links())
     words["words"] = LAST_WORDS.format(**words)
-    for name, text in ((SERVICE, SERVICE_TEXT), (TIMER, TIMER_TEXT)):
-        (root / UNITS).mkdir(parents=True, exist_ok=True)
-        (root / UNITS / name).write_text(text.format(**words), encoding="utf-8")
-    for link in links():
-        (root / link).parent.mkdir(exist_ok=True)
-        (root / link).unlink(missing_ok=True)
-        (root / link).symlink_to(f"../{TIMER}")
-
-
-def disarm(root: Path) -> bool:
-    """Stop the timer and remove the units; whether there were any. OSError: systemctl is missing."""
-    ours = [*links(), UNITS / TIMER, UNITS / SERVICE]
-    there = [root / path for path in ours if (root / path).is_symlink() or (root / path).exists()]
-    if not there:
-        return False
-    # Of a boot in which it never started systemctl knows nothing to stop, which is as good.
-    subprocess.run(["systemctl", "stop", TIMER], capture_output=True, check=False)
-    for path in there:
-        path.unlink(missing_ok=True)
-    for link in links():
-        # Ours if nothing else is in it; systemd looks into both either way.
-        if not any((root / link).parent.glob("*")):
-            (root / link).parent.rmdir()
-    subprocess.run(["systemctl", "daemon-reload"], capture_output=True, check=False)
-    return True
+    UNITS.write(root, {SERVICE: SERVICE_TEXT.format(**words), TIMER: TIMER_TEXT.format(**words)})

@@ -25,6 +25,7 @@ STEPS = (
     "kexec-load",
     "rcu-expedited",
     "run-lock",
+    "smt-persist",
     "smt-state",
     "smt-unit",
 )

@@ -18,7 +18,7 @@ from hotplug_host.agent.run_lock import release
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.holder import APPLIED, LOCK, read_applied
+from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
 
@@ -106,7 +106,7 @@ def finish(fs: Sysfs, staging: Path, token: str) -> dict[str, Any]:
 def _forget_way_back(fs: Sysfs, staging: Path) -> None:
     """Remove the record of a switch where the host is as that has it, or where it is of another boot."""
     record = read_applied(fs, staging)
-    if record is None or parse_cpulist(record["online"]) == read_online(fs):
+    if record is None or (PERSISTS not in record and parse_cpulist(record["online"]) == read_online(fs)):
         (staging / APPLIED).unlink(missing_ok=True)
 
 
