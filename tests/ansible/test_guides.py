@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hotplug_common import hostmodules
 from hotplug_common.hostmodules import lock_owner
 from hotplug_timer.bundle import build_script
 from smt_fleet.outcome import Verdict
@@ -189,7 +190,7 @@ def test_what_the_survey_gives_is_taken(switching: FakeLpar) -> None:
 def test_the_page_about_awx_names_variables_that_something_reads() -> None:
     text = (PAGES / "awx.md").read_text()
     named = set(re.findall(r"`((?:ab|build|deploy|fleet|preflight|regress|smt_switch)_[a-z_]+)[`:]", text))
-    read = "".join(path.read_text() for path in ANSIBLE.rglob("*.yml"))
+    read = "".join(path.read_text() for path in [*ANSIBLE.rglob("*.yml"), Path(str(hostmodules.__file__))])
     assert len(named) > 12
     assert {name for name in named if not re.search(rf"\b{name}\b", read)} == set()
 

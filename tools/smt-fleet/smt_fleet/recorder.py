@@ -103,7 +103,8 @@ class Recorder:
     def _phase(self, host: str, roles: Sequence[str]) -> None:
         before = self._phases.get(host, "check")
         phase = next((PHASES[role] for role in reversed(roles) if role in PHASES), before)
-        if self._phases.get(host) != phase:
+        # Before there is a plan, a phase would be kept here and noted nowhere.
+        if host in self._hosts and self._phases.get(host) != phase:
             self._phases[host] = phase
             self._note(host, "phase", phase=phase)
 
