@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -29,6 +30,14 @@ def read_record(path: Path, keys: Sequence[str]) -> dict[str, Any] | None:
     except (OSError, ValueError):
         record = None
     return record if isinstance(record, dict) else dict.fromkeys(keys, "unknown")
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Put a record in the place of the one there is, in one step; its directory is made."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(record), encoding="utf-8")
+    draft.replace(path)
 
 
 def read_applied(fs: Sysfs, staging: Path) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ def build_bundle() -> bytes:
 def build_script() -> bytes:
     """Return the zipapp, with the steps of playbooks, as a script that python3 reads from its standard input.
 
-    One command line of ssh has to hold it, of which Linux allows 128 KiB: bzip2 saves a fifth over zlib.
+    Each step of a playbook sends it: bzip2 saves a fifth over zlib.
     """
     files = bundle.host_files("hotplug_host.agent.command", "agent", *FOLDERS)
     archive = base64.b64encode(bz2.compress(bundle.pack(files)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from hotplug_host.arguments import add_sysroot
 from hotplug_host.clocksource import AVAILABLE, CURRENT, PURPOSE
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.guardian import lock_settings
+from hotplug_host.holder import write_record
 from hotplug_host.sysfs import Sysfs
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -95,10 +95,7 @@ class Host:
             if directory.is_dir() and not any(directory.iterdir()):
                 directory.rmdir()
             return
-        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-        draft = self._record.with_name(f"{self._record.name}.{os.getpid()}")
-        draft.write_text(json.dumps(asdict(record)), encoding="utf-8")
-        draft.replace(self._record)
+        write_record(self._record, asdict(record))
 
     def write(self, name: str) -> None:
         """Write a clocksource, and check that it is used now; ToolError when it is not."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from hotplug_host.agent.smt_state import NO_SWITCH
 from hotplug_host.agent.units import Units
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.holder import APPLIED, PERSISTS, read_applied
+from hotplug_host.holder import APPLIED, PERSISTS, read_applied, write_record
 from hotplug_host.programs import find_program
 from hotplug_host.sysfs import SMT_CONTROL, Sysfs
 from hotplug_host.topology import read_control
@@ -65,7 +64,8 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         changed = enabled or changed
         now = {"kind": "smtstate", "enabled": enabled or bool(was.get("enabled"))}
     if record or now:
-        keep(arguments.staging, {**record, PERSISTS: now or None})
+        others = {key: value for key, value in record.items() if key != PERSISTS}
+        write_record(arguments.staging / APPLIED, {**others, PERSISTS: now} if now else others)
     return {"changed": changed, "before": was.get("kind", "none"), "now": arguments.kind}
 
 
@@ -102,11 +102,3 @@ def take_back(fs: Sysfs, was: dict[str, Any]) -> bool:
         subprocess.run(["systemctl", "disable", SMTSTATE], capture_output=True, check=False)
         return True
     return False
-
-
-def keep(staging: Path, record: dict[str, Any]) -> None:
-    """Write the record, without what is None, in one step."""
-    staging.mkdir(mode=0o755, parents=True, exist_ok=True)
-    draft = staging / f"{APPLIED}.{os.getpid()}"
-    draft.write_text(json.dumps({key: value for key, value in record.items() if value is not None}))
-    draft.replace(staging / APPLIED)

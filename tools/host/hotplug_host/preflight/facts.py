@@ -37,7 +37,6 @@ TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
 #: Services that change what a switch or a boot leaves: the SMT level, or where interrupts and tasks run.
 SERVICES = ("irqbalance", "numad", "smtstate", "tuned")
-#: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
 
 
 @dataclass(frozen=True)

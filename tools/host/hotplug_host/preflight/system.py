@@ -10,7 +10,7 @@ from hotplug_host.sysfs import Sysfs
 NET = "/sys/class/net"
 SELINUX_ENFORCES = "/sys/fs/selinux/enforce"
 CRASH_LOADED = "/sys/kernel/kexec_crash_loaded"
-#: Whether fadump is registered, by its present and its former name.
+#: Whether a firmware-assisted dump is registered; the second name is that of kernels before 5.10.
 FADUMP = ("/sys/kernel/fadump/registered", "/sys/kernel/fadump_registered")
 
 
