@@ -18,7 +18,8 @@ options:
     default: 600
 attributes:
   check_mode:
-    description: Whether it runs in check mode.
+    description: In check mode the task is skipped.
+    support: none
   diff_mode:
     description: Whether it shows before and after.
     support: partial

@@ -8,10 +8,6 @@ description:
   - The time is longer where hosts share Ansible's forks, as one is then asked after others.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   action:
     description: What to do.

@@ -7,10 +7,6 @@ description:
   - Loads the image only where its SHA-256 is the one given.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   image:
     description: Path of the image on the host.

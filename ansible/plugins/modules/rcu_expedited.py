@@ -7,10 +7,6 @@ description:
   - Writes C(/sys/kernel/rcu_expedited). Refuses where another program of ours holds the settings.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   value:
     description: What the file has to contain.

@@ -9,10 +9,6 @@ description:
   - The owner is the job and user of AWX, or else user and machine of the controller, and the change number.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   action:
     description: What to do.

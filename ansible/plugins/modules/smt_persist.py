@@ -10,10 +10,6 @@ description:
   - V(none) takes back what the record on the host tells of.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   kind:
     description: Which way.

@@ -8,10 +8,6 @@ description:
   - Fails and names the CPUs where the wrong ones are online afterwards.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode the task is skipped.
-    support: none
 options:
   level:
     description: V(on), V(off) (quoted in YAML), or a number of threads per core.

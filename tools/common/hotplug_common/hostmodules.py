@@ -92,6 +92,8 @@ class HostModule:
     words: tuple[str, ...]
     what: str
     next_step: str
+    next_steps: Mapping[str, str] = field(default_factory=dict)
+    """By the option `action`, where another step helps."""
     changes: bool = True
     """Whether it changes the host; one that does not also runs in check mode."""
     reads: frozenset[str] = frozenset()
@@ -112,7 +114,8 @@ class HostModule:
     def fault(self, host: str, options: Options, fault: str) -> str:
         """Return the one line of a failure: which host, what failed, why, and what to do."""
         what = options.get("what") or self.what.format(**options)
-        next_step = options.get("next_step") or self.next_step.format(**options)
+        usual = self.next_steps.get(options.get("action", ""), self.next_step).format(**options)
+        next_step = options.get("next_step") or usual
         return f"{host}: {what}: {fault}; {next_step}"
 
 
@@ -158,6 +161,7 @@ MODULES: Mapping[str, HostModule] = {
         ("run-lock",),
         "the lock is not {action}d",
         "look for the run on the controllers of this host",
+        {"release": "another run or a rollback met this one, so distrust its results"},
         compose=_lock,
     ),
     "smt_persist": HostModule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from docpages.paths import ROOT
 from docpages.variables import described, plain
 
 MODULES = ROOT / "ansible/plugins/modules"
+FRAGMENT = ROOT / "ansible/plugins/doc_fragments/host_program.py"
 HEAD = """\
 # Modules of the collection
 
@@ -31,12 +32,17 @@ def page() -> str:
 
 
 def _section(path: Path) -> str:
-    texts = dict(_texts(path))
+    texts = dict(_assigned(ast.parse(path.read_text("utf-8")).body))
     own = yaml.safe_load(texts["DOCUMENTATION"])
+    (shared,) = (
+        node for node in ast.parse(FRAGMENT.read_text("utf-8")).body if isinstance(node, ast.ClassDef)
+    )
+    attributes = yaml.safe_load(dict(_assigned(shared.body))["DOCUMENTATION"])["attributes"]
+    check = own.get("attributes", attributes)["check_mode"]
     lines = [
         f"\n## {own['module']}\n",
         *(plain(text) for text in own["description"]),
-        f"\n{plain(own['attributes']['check_mode']['description'])}\n",
+        f"\n{plain(check['description'])}\n",
         *_table("option", own["options"]),
         "",
         *_table("returned", yaml.safe_load(texts["RETURN"])),
@@ -52,7 +58,7 @@ def _table(title: str, rows: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield from described(name, row)
 
 
-def _texts(path: Path) -> Iterator[tuple[str, str]]:
-    for node in ast.parse(path.read_text("utf-8")).body:
+def _assigned(statements: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for node in statements:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield node.targets[0].id, ast.literal_eval(node.value)
