@@ -57,7 +57,8 @@ the domains are what they were; lockdep, RCU, the allocators and the scheduler h
 report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
-  kernel-qualify stress --line 7.2 --fragment kasan""",
+  kernel-qualify stress --line 7.2 --fragment kasan
+  kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",
     )
     options.add_line(parser)
     options.add_arch(parser)
@@ -67,18 +68,25 @@ report.""",
     parser.add_argument(
         "--switches", type=positive, default=200, metavar="N", help="SMT switches, default: %(default)s"
     )
+    parser.add_argument(
+        "--append",
+        default="",
+        metavar="WORDS",
+        help="words for the kernel's command line: threadirqs rcutree.use_softirq=0 moves softirqs and RCU "
+        "callbacks to threads that a CPU parks before it goes offline",
+    )
     options.add_keeping(parser)
 
 
 def proofs(arguments: argparse.Namespace) -> list[Proof]:
     """Return the one proof that the options ask for."""
-    find = partial(_find, options.order(arguments), arguments.switches)
+    find = partial(_find, options.order(arguments), arguments.switches, arguments.append)
     return [Proof(NAME, arguments.line, options.facts(arguments), find, LIMIT_S)]
 
 
-def _find(order: Order, switches: int, ground: Ground) -> list[str]:
+def _find(order: Order, switches: int, append: str, ground: Ground) -> list[str]:
     guest = ground.guest(order)
-    guest.boot("debug", "validation")
+    guest.boot("debug", "validation", append=append)
     with echo_server() as echo:
         records = guest.script("stress", "--switches", str(switches), "--echo", echo)
     return verdicts.stress_problems(records, switches) + guest.log_problems()
