@@ -73,7 +73,7 @@ def _rows(playbook: Path) -> Iterator[str]:
         for name, option in _shown_options(role, entry):
             handed = HANDED_ON.match(str(play.given.get(name, "")))
             shown = handed["name"] if handed else name
-            if (name in play.given and not handed) or name in made or shown in seen:
+            if (name in play.given and not handed) or shown in made or shown in seen:
                 continue
             seen.add(shown)
             yield from described(shown, option)
@@ -109,7 +109,7 @@ def _shown_options(role: str, entry: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def _made(role: str, entry: str) -> set[str]:
-    """Return the facts that an entry point sets: a plan makes options of what it plans."""
+    """Return the facts that an entry point sets, which a playbook hands on as options."""
     tasks = yaml.safe_load((ROLES / role / f"tasks/{entry}.yml").read_text("utf-8"))
     return {name for task in tasks for name in task.get("ansible.builtin.set_fact", ())}
 
