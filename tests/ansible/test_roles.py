@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from hotplug_common.hostmodules import MODULES
+from smt_fleet.recorder import PHASES
 from tests.fakes.fake_lpar import ANSIBLE, REPO, FakeLpar
 
 ROLES = sorted((ANSIBLE / "roles").iterdir())
@@ -21,7 +22,10 @@ PREFIXES = {
     "settings": ("ab", "settings", "smt"),
 }
 #: Words that begin like a role's and are keys, modules or commands.
-WORDS = {"boot_bytes", "boot_entry", "boot_fallback", "boot_id", "smt_level", "smt_persist", "smt_state", "smt_switch"}
+WORDS = {
+    *("boot_bytes", "boot_entry", "boot_fallback", "boot_id"),
+    *("smt_level", "smt_persist", "smt_state", "smt_switch"),
+}
 
 
 def load(path: Path) -> Any:
@@ -59,7 +63,8 @@ def variables(role: Path, kind: str) -> dict[str, Any]:
 def prefixed(text: str, role: Path) -> set[str]:
     """The words in a text that begin as the role's names do."""
     begins = tuple(f"{prefix}_" for prefix in PREFIXES.get(role.name, (role.name,)))
-    return {word for word in re.findall(r"\b[a-z][a-z0-9_]*\b(?![.]yml)", text) if word.startswith(begins)} - WORDS
+    words = re.findall(r"\b[a-z][a-z0-9_]*\b(?![.]yml)", text)
+    return {word for word in words if word.startswith(begins)} - WORDS
 
 
 def used(role: Path) -> str:
@@ -171,6 +176,12 @@ def test_every_role_gets_the_settings() -> None:
         assert meta["dependencies"] == [{"role": "settings"}]
 
 
+def test_smt_fleet_has_a_phase_for_entry_points_that_there_are() -> None:
+    entries = {f"{role.name}/{entry}" for role in ROLES for entry in specs(role)}
+    assert set(PHASES) - entries == set()
+    assert {"ab/measure", "boot/kexec", "boot/restore", "deploy/main", "smt/switch"} <= set(PHASES)
+
+
 #: Each old name of a variable with the new one.
 OLD = {
     old: name
@@ -190,7 +201,8 @@ def test_a_variable_by_an_old_name_is_refused(host: FakeLpar) -> None:
     given_here = {"deploy_panic": 20, "kernel_build_tool": "/nowhere"}
     result = host.play("deploy.yml", deploy_artifact="/nowhere", **given_here)
     assert result.code != 0
-    assert "fake: deploy_panic is now ab_panic, kernel_build_tool is now build_tool; use the new" in result.output
+    said = "fake: deploy_panic is now ab_panic, kernel_build_tool is now build_tool; use the new name"
+    assert said in result.output
     assert host.commands() == []
 
 

@@ -69,7 +69,7 @@ class Recorder:
     def result(
         self, host: str, roles: Sequence[str], action: str, delegated: bool, said: Mapping[str, Any]
     ) -> None:
-        """Note a task that was done: ROLES are those it is part of, with entry points, the outermost first."""
+        """Note a task that was done: ROLES are those it is part of, each with its entry point."""
         self._phase(host, roles)
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
