@@ -48,7 +48,7 @@ def lpar_lab(host: FakeLpar, release: str, kind: str) -> Path:
 def builder(host: FakeLpar) -> FakeLpar:
     """A build host whose lpar-lab has everything ready."""
     tool = lpar_lab(host, RELEASE, "rpm")
-    host.variables = {"kernel_build_tool": str(tool), "build_output_dir": str(host.work / "kernels")}
+    host.variables = {"build_tool": str(tool), "build_output_dir": str(host.work / "kernels")}
     return host
 
 

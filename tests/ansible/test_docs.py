@@ -53,7 +53,7 @@ def test_their_commands_run_as_they_are(switching: FakeLpar, tmp_path: Path) -> 
     switching.variables = {name: value for name, value in switching.variables.items() if name not in given}
     # The kernels of the stand-in are for this machine.
     switching.put("proc/sys/kernel/arch", MACHINE)
-    switching.variables["kernel_build_tool"] = str(lpar_lab(switching, RELEASE, "tar"))
+    switching.variables["build_tool"] = str(lpar_lab(switching, RELEASE, "tar"))
     assert FLEET
     here = re.sub(r"RELEASE\w*", RELEASE, FLEET[1].replace("/srv/", f"{tmp_path}/srv/"))
     (switching.work / "fleet.json").write_text(here)

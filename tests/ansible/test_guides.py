@@ -153,18 +153,17 @@ def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
 SURVEY = json.loads((REPO / "docs/examples/awx/survey-switch.json").read_text())["spec"]
 
 
-def options_of(*roles: str) -> dict[str, dict[str, Any]]:
-    """Return the options that roles' argument_specs have."""
+def options_of(*entries: tuple[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the options that entry points of roles have."""
     found: dict[str, dict[str, Any]] = {}
-    for role in roles:
+    for role, entry in entries:
         specs = yaml.safe_load((ANSIBLE / f"roles/{role}/meta/argument_specs.yml").read_text())
-        for spec in specs["argument_specs"].values():
-            found |= spec.get("options", {})
+        found |= specs["argument_specs"][entry]["options"]
     return found
 
 
 def test_the_survey_asks_for_options_of_the_roles() -> None:
-    options = options_of("smt_switch", "fleet")
+    options = options_of(("smt", "switch"), ("fleet", "begin"), ("fleet", "end"))
     # The lock's owner has it, which is no option.
     options["fleet_change"] = {"type": "str"}
     assert lock_owner({"fleet_change": "CHG42"}, "root@lab").endswith("for CHG42")

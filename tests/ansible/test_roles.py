@@ -10,20 +10,37 @@ import pytest
 import yaml
 
 from hotplug_common.hostmodules import MODULES
-from tests.fakes.fake_lpar import ANSIBLE, REPO
+from smt_fleet.recorder import PHASES
+from tests.fakes.fake_lpar import ANSIBLE, REPO, FakeLpar
 
 ROLES = sorted((ANSIBLE / "roles").iterdir())
 NAMES = [role.name for role in ROLES]
+#: What a role's names begin with, where it is not the role's name: operators know these.
+PREFIXES = {
+    "ab": ("ab", "bisect", "rcu_variants", "regress"),
+    "boot": ("boot", "restore"),
+    "settings": ("ab", "settings", "smt"),
+}
+#: Words that begin like a role's and are keys, modules or commands.
+WORDS = {
+    *("boot_bytes", "boot_entry", "boot_fallback", "boot_id"),
+    *("smt_level", "smt_persist", "smt_state", "smt_switch"),
+}
 
 
 def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text()) if path.exists() else None
 
 
+def specs(role: Path) -> dict[str, Any]:
+    """The entry points of a role that are documented."""
+    found: dict[str, Any] = load(role / "meta/argument_specs.yml")["argument_specs"]
+    return found
+
+
 def options(role: Path) -> dict[str, dict[str, Any]]:
     """Every documented option of a role, over all its entry points."""
-    specs = load(role / "meta/argument_specs.yml")["argument_specs"]
-    return {name: option for spec in specs.values() for name, option in spec.get("options", {}).items()}
+    return {name: option for spec in specs(role).values() for name, option in spec.get("options", {}).items()}
 
 
 def undescribed(name: str, option: dict[str, Any]) -> list[str]:
@@ -38,26 +55,49 @@ def task_files(role: Path) -> list[Path]:
     return sorted((role / "tasks").glob("*.yml"))
 
 
-def own_names(role: Path) -> set[str]:
-    """The names with the role's prefix that its tasks and variables mention."""
-    text = "".join(path.read_text() for path in [*task_files(role), *(role / "vars").glob("*.yml")])
-    return {word for word in re.findall(r"\b[a-z][a-z0-9_]*\b", text) if word.startswith(f"{role.name}_")}
+def variables(role: Path, kind: str) -> dict[str, Any]:
+    """A role's defaults or vars, of one file or of several."""
+    return {name: value for path in (role / kind).rglob("*.yml") for name, value in load(path).items()}
+
+
+def prefixed(text: str, role: Path) -> set[str]:
+    """The words in a text that begin as the role's names do."""
+    begins = tuple(f"{prefix}_" for prefix in PREFIXES.get(role.name, (role.name,)))
+    words = re.findall(r"\b[a-z][a-z0-9_]*\b(?![.]yml)", text)
+    return {word for word in words if word.startswith(begins)} - WORDS
+
+
+def used(role: Path) -> str:
+    """Everything in which a role mentions variables."""
+    files = [*task_files(role), *(role / "vars").rglob("*.yml"), *(role / "defaults").rglob("*.yml")]
+    return "".join(path.read_text() for path in files)
+
+
+def given(tasks: list[dict[str, Any]]) -> set[str]:
+    """The names that tasks give a value to, without those that they give to a role."""
+    names: set[str] = set()
+    for task in tasks:
+        for section in ("block", "rescue", "always"):
+            names |= given(task.get(section, []))
+        control = task.get("loop_control", {})
+        names |= {str(control[key]) for key in ("loop_var", "index_var") if key in control}
+        names |= {str(task["register"])} if "register" in task else set()
+        names |= set(task.get("ansible.builtin.set_fact", {}))
+        names |= set(task.get("ansible.builtin.set_stats", {}).get("data", {}))
+        if "ansible.builtin.include_role" not in task:
+            names |= {name for name in task.get("vars", {}) if not name.startswith("ansible_")}
+    return names
 
 
 def made_here(role: Path) -> set[str]:
-    """The names with the role's prefix that its own files give a value to."""
-    made: set[str] = set(load(role / "vars/main.yml") or {})
-    for path in task_files(role):
-        text = path.read_text()
-        made |= set(re.findall(r"(?:register|loop_var|index_var): (\w+)", text))
-        made |= set(re.findall(r"^\s+(\w+):", text, re.MULTILINE))
-    return made
+    """The names that a role's own files give a value to."""
+    return set(variables(role, "vars")).union(*(given(load(path)) for path in task_files(role)))
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
 def test_every_option_that_has_a_default_is_documented_with_it(role: Path) -> None:
     documented = options(role)
-    defaults = load(role / "defaults/main.yml") or {}
+    defaults = variables(role, "defaults")
 
     assert {name: option["default"] for name, option in documented.items() if "default" in option} == defaults
     for name, option in documented.items():
@@ -72,18 +112,98 @@ def test_every_option_says_what_it_is(role: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
-def test_every_name_that_a_role_uses_is_an_option_or_its_own(role: Path) -> None:
-    assert own_names(role) - set(options(role)) - made_here(role) == set()
+def test_what_a_role_makes_begins_as_its_names_do(role: Path) -> None:
+    names = made_here(role) | set(variables(role, "defaults"))
+    assert names - prefixed(" ".join(names), role) == set()
+
+
+def test_no_name_is_of_two_roles() -> None:
+    """Or it would be one thing here and another there. A run may plan what settings have a default for."""
+    names = [name for role in ROLES for name in made_here(role)]
+    assert [name for name in names if names.count(name) > 1] == []
+    defaults = [name for role in ROLES for name in variables(role, "defaults")]
+    assert [name for name in defaults if defaults.count(name) > 1] == []
+
+
+@pytest.mark.parametrize("role", ROLES, ids=NAMES)
+def test_every_name_that_begins_as_a_role_s_is_an_option_or_made(role: Path) -> None:
+    known = {name for other in ROLES for name in {*options(other), *made_here(other)}}
+    named = set().union(*(prefixed(used(role), other) for other in ROLES))
+    assert named - known - used_by_playbooks() - set(OLD) == set()
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)
 def test_every_option_is_used(role: Path) -> None:
-    assert set(options(role)) - own_names(role) - used_by_playbooks() == set()
+    everywhere = " ".join(map(used, ROLES))
+    assert set(options(role)) - prefixed(everywhere, role) - used_by_playbooks() == set()
 
 
 def used_by_playbooks() -> set[str]:
     text = "".join(path.read_text() for path in (ANSIBLE / "playbooks").glob("*.yml"))
     return set(re.findall(r"\b(?:ab|build|clocks|deploy)_\w+", text))
+
+
+def includes(node: Any) -> set[tuple[str, str]]:
+    """The roles, with entry points, that a file includes."""
+    if isinstance(node, list):
+        return set().union(*map(includes, node))
+    if not isinstance(node, dict):
+        return set()
+    found = set().union(*map(includes, node.values()))
+    role = node.get("ansible.builtin.include_role")
+    return found | {(role["name"], role.get("tasks_from", "main"))} if role else found
+
+
+def test_what_no_playbook_includes_is_documented_as_internal() -> None:
+    public = {pair for path in (ANSIBLE / "playbooks").glob("*.yml") for pair in includes(load(path))}
+    inner = {pair for role in ROLES for path in task_files(role) for pair in includes(load(path))}
+    documented = {
+        (role.name, entry): spec["short_description"].startswith("Internal: ")
+        for role in ROLES
+        for entry, spec in specs(role).items()
+    }
+    # Every role depends on it.
+    del documented["settings", "main"]
+    assert documented == {pair: pair not in public for pair in public | inner}
+
+
+def test_every_role_gets_the_settings() -> None:
+    assert [role.name for role in ROLES if (role / "meta/main.yml").exists()] == [
+        name for name in NAMES if name != "settings"
+    ]
+    for role in ROLES:
+        meta = load(role / "meta/main.yml") or {"dependencies": [{"role": "settings"}]}
+        assert meta["dependencies"] == [{"role": "settings"}]
+
+
+def test_smt_fleet_has_a_phase_for_entry_points_that_there_are() -> None:
+    entries = {f"{role.name}/{entry}" for role in ROLES for entry in specs(role)}
+    assert set(PHASES) - entries == set()
+    assert {"ab/measure", "boot/kexec", "boot/restore", "deploy/main", "smt/switch"} <= set(PHASES)
+
+
+#: Each old name of a variable with the new one.
+OLD = {
+    old: name
+    for name, names in load(ANSIBLE / "roles/settings/vars/main.yml")["settings_renamed"].items()
+    for old in names
+}
+
+
+def test_old_names_lead_to_options_and_are_none() -> None:
+    named = {name for role in ROLES for name in {*options(role), *made_here(role)}}
+    assert set(OLD.values()) - named == set()
+    assert set(OLD) & named == set()
+
+
+def test_a_variable_by_an_old_name_is_refused(host: FakeLpar) -> None:
+    """As it is given by -e, before a playbook's first look at a host, and by an inventory."""
+    given_here = {"deploy_panic": 20, "kernel_build_tool": "/nowhere"}
+    result = host.play("deploy.yml", deploy_artifact="/nowhere", **given_here)
+    assert result.code != 0
+    said = "fake: deploy_panic is now ab_panic, kernel_build_tool is now build_tool; use the new name"
+    assert said in result.output
+    assert host.commands() == []
 
 
 @pytest.mark.parametrize("role", ROLES, ids=NAMES)

@@ -86,9 +86,7 @@ def test_guest_lost_while_it_is_measured(ending: str, lab: Lab, tmp_path: Path) 
     """The demo must neither hang nor take a guest that came back after its panic for a good one."""
     log = tmp_path / "ansible.log"
     command = lab.start("demo", *SHAPE, "--iterations", "50", "--output-dir", str(tmp_path))
-    wait_while(
-        command, lambda: log.exists() and "TASK [smt_timing : Follow the timing]" in log.read_text(), 900
-    )
+    wait_while(command, lambda: log.exists() and "TASK [smt : Follow the timing]" in log.read_text(), 900)
     if ending == "panic":
         lab.crash_kernel("demo")
     else:

@@ -78,12 +78,14 @@ def _host(result: Any) -> str:
 
 
 def _roles(task: Any) -> list[str]:
-    """Return the roles that a task is part of, the outermost first."""
+    """Return the roles that a task is part of, each as ROLE/ENTRY_POINT, the outermost first."""
     names: list[str] = []
     node = task
     while node is not None:
         role = getattr(node, "_role", None)
-        if role is not None and role.get_name() not in names:
-            names.insert(0, role.get_name())
+        if role is not None:
+            entry = f"{role.get_name(include_role_fqcn=False)}/{role._from_files.get('tasks', 'main')}"
+            if entry not in names:
+                names.insert(0, entry)
         node = getattr(node, "_parent", None)
     return names

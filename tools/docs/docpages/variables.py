@@ -24,10 +24,12 @@ KEYWORDS = {
     "serial": "Hosts at a time, a number or a percentage.",
     "max_fail_percentage": "Share of failed hosts in a batch above which the next batch is left alone.",
 }
-#: Options for the tests alone.
-HIDDEN = ("_unit_dir",)
+#: Options for the tests alone, and one whose default is a command line.
+HIDDEN = ("_unit_dir", "_rollback_step")
 #: Checks the plan of the playbook's own role, and gets its options from that.
 INTERNAL = ("preflight", "main")
+#: What more than one role reads.
+SETTINGS = ("settings", "main")
 HEAD = """\
 # Variables of the playbooks
 
@@ -36,7 +38,13 @@ Set a variable with `-e NAME=VALUE`, in a file with `-e @FILE`, or in the
 `make docs` generates this page from the playbooks and from `ansible/roles/*/meta/argument_specs.yml`.
 `ansible-doc -t role -r ansible/roles ROLE` prints the options of one role, internal roles included.
 A variable without a default is required, unless its description names another one that can replace it.
+A variable by an old name ends a run before it does anything, and the message has the new name.
+
+## Settings of hosts
+
+Every playbook that needs one of these reads it by this name.
 """
+TABLE = "\n| variable | type | default | meaning |\n|---|---|---|---|\n"
 
 
 @dataclass
@@ -49,29 +57,23 @@ class Play:
 
 
 def page() -> str:
-    """Return a section for each playbook that takes a variable."""
+    """Return a section of what all playbooks read, and one for each that takes a variable of its own."""
+    settings = [row for name, option in _shown_options(*SETTINGS) for row in described(name, option)]
     sections = [(path.name, list(_rows(path))) for path in sorted(PLAYBOOKS.glob("*.yml"))]
-    return HEAD + "".join(
-        f"\n## {name}\n\n| variable | type | default | meaning |\n|---|---|---|---|\n"
-        + "\n".join(rows)
-        + "\n"
-        for name, rows in sections
-        if rows
-    )
+    own = "".join(f"\n## {name}\n{TABLE}" + "\n".join(rows) + "\n" for name, rows in sections if rows)
+    return HEAD + TABLE + "\n".join(settings) + "\n" + own
 
 
 def _rows(playbook: Path) -> Iterator[str]:
     play = Play()
     _collect(yaml.safe_load(playbook.read_text("utf-8")), play)
-    roles = tuple(f"{role}_" for role, _ in play.entries)
+    made = set().union(*(_made(role, entry) for role, entry in play.entries))
     seen = set()
     for role, entry in play.entries:
-        for name, option in _options(role, entry).items():
+        for name, option in _shown_options(role, entry):
             handed = HANDED_ON.match(str(play.given.get(name, "")))
             shown = handed["name"] if handed else name
-            # One that is handed on as it is, and named after a role, is made by that role.
-            made = handed and not handed["default"] and shown.startswith(roles)
-            if name.endswith(HIDDEN) or (name in play.given and not handed) or made or shown in seen:
+            if (name in play.given and not handed) or shown in made or shown in seen:
                 continue
             seen.add(shown)
             yield from described(shown, option)
@@ -99,10 +101,17 @@ def _collect(node: Any, play: Play) -> None:
             _collect(child, play)
 
 
-def _options(role: str, entry: str) -> dict[str, dict[str, Any]]:
+def _shown_options(role: str, entry: str) -> Iterator[tuple[str, dict[str, Any]]]:
     specs = yaml.safe_load((ROLES / role / "meta/argument_specs.yml").read_text("utf-8"))["argument_specs"]
-    options: dict[str, dict[str, Any]] = specs.get(entry.removesuffix(".yml"), {}).get("options") or {}
-    return options
+    for name, option in (specs.get(entry, {}).get("options") or {}).items():
+        if not name.endswith(HIDDEN):
+            yield name, option
+
+
+def _made(role: str, entry: str) -> set[str]:
+    """Return the facts that an entry point sets, which a playbook hands on as options."""
+    tasks = yaml.safe_load((ROLES / role / f"tasks/{entry}.yml").read_text("utf-8"))
+    return {name for task in tasks for name in task.get("ansible.builtin.set_fact", ())}
 
 
 def described(name: str, option: dict[str, Any]) -> Iterator[str]:

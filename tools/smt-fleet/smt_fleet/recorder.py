@@ -26,17 +26,24 @@ ANSWERS = {
 }
 #: What of a host's facts is kept.
 STATE_KEYS = ("release", "cpus")
-#: The phase that a role's tasks are; what is not here is part of its caller's phase.
+#: The phase that the tasks of an entry point of a role are; what is not here is part of its caller's phase.
 PHASES = {
-    "ab": "measure",
-    "boot_proof": "verify",
-    "deploy": "change",
-    "fleet": "wait",
-    "kexec_boot": "change",
-    "preflight": "check",
-    "restore": "restore",
-    "smt_switch": "change",
-    "smt_timing": "measure",
+    **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
+    "boot/before": "verify",
+    "boot/kexec": "change",
+    "boot/proof": "verify",
+    "boot/reboot": "change",
+    "boot/restore": "restore",
+    "deploy/main": "change",
+    "deploy/undo": "change",
+    "fleet/begin": "wait",
+    "fleet/end": "wait",
+    "preflight/main": "check",
+    "preflight/survey": "check",
+    "preflight/table": "check",
+    "smt/fetch": "measure",
+    "smt/switch": "change",
+    "smt/timing": "measure",
 }
 #: Tasks that the controller does by itself, whether the host answers or not.
 OF_CONTROLLER = (
@@ -62,7 +69,7 @@ class Recorder:
     def result(
         self, host: str, roles: Sequence[str], action: str, delegated: bool, said: Mapping[str, Any]
     ) -> None:
-        """Note a task that was done: ROLES are those it is part of, the outermost first."""
+        """Note a task that was done: ROLES are those it is part of, each with its entry point."""
         self._phase(host, roles)
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
