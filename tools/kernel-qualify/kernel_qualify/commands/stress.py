@@ -57,7 +57,7 @@ the domains are what they were; lockdep, RCU, the allocators and the scheduler h
 report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
-  kernel-qualify stress --line 7.2 --fragment kasan""",
+  kernel-qualify stress --line 7.3 --fragment kasan""",
     )
     options.add_line(parser)
     options.add_arch(parser)

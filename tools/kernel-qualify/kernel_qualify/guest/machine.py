@@ -189,7 +189,7 @@ class Calls:
         for function in functions:  # one write takes one
             write(TRACING / "set_ftrace_filter", function)
         write(TRACING / "function_profile_enabled", 1)
-        # Switching it on makes 7.2 wait for grace periods, in a worker which may still be at it.
+        # Switching it on makes 7.3 wait for grace periods, in a worker which may still be at it.
         time.sleep(SETTLE_S)
         self._before = dict.fromkeys(functions, 0)
         self._before = self.counts()

@@ -16,7 +16,7 @@ from kernel_qualify.judge.verdicts import Record
 GRACE_PERIODS = "synchronize_rcu"
 RENDEZVOUS = "stop_machine_cpuslocked"
 REBUILDS = ("partition_sched_domains_locked", "partition_sched_domains")
-"""Where there are both, the second calls the first; 7.2 has the first inlined into the second."""
+"""Where there are both, the second calls the first; 7.3 has the first inlined into the second."""
 REWRITES = "update_cpus_node"
 
 
