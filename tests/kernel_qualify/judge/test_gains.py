@@ -130,8 +130,8 @@ def test_figures_and_chunks_come_from_the_records() -> None:
 def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")
-    kept = figures.keep(tmp_path / "speed.json", "7.2")
-    assert kept.name == "7.2-ppc64le-16.json"
+    kept = figures.keep(tmp_path / "speed.json", "7.3")
+    assert kept.name == "7.3-ppc64le-16.json"
     assert gains.load(kept) == run_of()
 
 
@@ -185,9 +185,9 @@ def test_keeping_a_run_writes_its_timings(
 ) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")
-    assert main(["keep", str(tmp_path / "speed.json"), "--line", "7.2"]) == ExitCode.OK
-    assert capsys.readouterr().out == f"{tmp_path / 'kept/7.2-ppc64le-16.json'}\n"
-    assert (tmp_path / "kept/7.2-ppc64le.csv").exists()
+    assert main(["keep", str(tmp_path / "speed.json"), "--line", "7.3"]) == ExitCode.OK
+    assert capsys.readouterr().out == f"{tmp_path / 'kept/7.3-ppc64le-16.json'}\n"
+    assert (tmp_path / "kept/7.3-ppc64le.csv").exists()
 
 
 def test_timings_are_exported_with_counts_and_without_what_has_no_price() -> None:
