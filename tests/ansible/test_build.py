@@ -70,12 +70,12 @@ def test_a_kernel_is_built_packed_fetched_and_not_again(builder: FakeLpar) -> No
     assert "would build patched 6.12 for ppc64le" in result.flat
     assert (calls(builder), folder.exists()) == ([], False)
 
-    result = build(builder, build_line=7.2, build_fragments=["debug"], build_jobs=2)
+    result = build(builder, build_line=7.3, build_fragments=["debug"], build_jobs=2)
 
     assert result.code == 0, result.output
     (built, packed) = calls(builder)
     assert built == [
-        *("build-kernel", "--arch", "ppc64le", "--line", "7.2", "--variant", "patched"),
+        *("build-kernel", "--arch", "ppc64le", "--line", "7.3", "--variant", "patched"),
         *("--print-artifact", "--fragment=debug", "--jobs", "2"),
     ]
     assert packed[2] == "--format=rpm"

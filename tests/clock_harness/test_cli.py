@@ -71,7 +71,7 @@ def test_checking_looks_at_every_algorithm(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.slow
 @needs_compiler
-@pytest.mark.parametrize("line", ["6.12", "7.2"])
+@pytest.mark.parametrize("line", ["6.12", "7.3"])
 def test_devices_are_told_the_rate(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The program fails when a device does not know the new rate."""
     words = ["devices", "--line", line, "--devices", "3,5", "--rounds", "4", "--cpus", f"{CPU},{CPU}"]

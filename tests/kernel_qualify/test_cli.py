@@ -127,7 +127,7 @@ def test_a_file_that_is_no_kernel_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == ExitCode.INPUT
 
 
-@pytest.mark.parametrize("order", [Order("ppc64le", "7.2", 2, 8, ("kasan",)), Order("x86_64", "6.12", 1, 1)])
+@pytest.mark.parametrize("order", [Order("ppc64le", "7.3", 2, 8, ("kasan",)), Order("x86_64", "6.12", 1, 1)])
 def test_the_lab_understands_what_it_is_told(order: Order) -> None:
     lab = lpar_lab.cli.parser()
     up = lab.parse_args(["up", "proving", *order.up(["debug"])])
@@ -154,9 +154,9 @@ def test_all_has_every_proof_once() -> None:
 
 
 def test_all_passes_options_on_to_those_that_have_them() -> None:
-    words = ("all", "--line", "7.2", "--arch", "x86_64", "--cores", "4", "--fragment", "kasan")
+    words = ("all", "--line", "7.3", "--arch", "x86_64", "--cores", "4", "--fragment", "kasan")
     by_name = {proof.name: proof for proof in everything.chosen(parse(*words), EVERY, parse)}
-    assert all(proof.line == "7.2" for proof in by_name.values())
+    assert all(proof.line == "7.3" for proof in by_name.values())
     assert by_name["stress"].facts["arch"] == "x86_64"
     assert by_name["stress"].facts["cores"] == 4
     assert by_name["stress"].facts["fragment"] == ["kasan"]

@@ -184,7 +184,7 @@ def test_a_change_of_the_program_is_proven_again(
 
 def test_the_patches_of_another_line_do_not_matter(bench: Bench) -> None:
     bench.prove(bench.proof("one"))
-    other = bench.paths.patches / "hotplug/7.2"
+    other = bench.paths.patches / "hotplug/7.3"
     other.mkdir()
     (other / "0001-a.patch").write_text("diff\n")
     bench.prove(bench.proof("one"), resume=True)

@@ -115,3 +115,5 @@ def test_x86_switches_through_smt_control(guest: str, lab: Lab, tmp_path: Path) 
     run = switch(lab, guest, tmp_path)
     assert run.host.machine == "x86_64"
     assert {(item.driver, item.path) for item in run.iterations} == {("smt-control", "smt/control")}
+    counts = [item.counts for item in run.iterations if item.counts]
+    assert [(count["chunks"], count["serial_chunks"]) for count in counts] == [(1, 0)] * 2

@@ -13,7 +13,7 @@ from tests.samples.kernellines import write_line
 def paths(tmp_path: Path) -> Paths:
     project = tmp_path / "project"
     (project / "kernel-patches/configs").mkdir(parents=True)
-    for line in ("6.12", "7.2"):
+    for line in ("6.12", "7.3"):
         write_line(project / "kernel-patches", line)
     return Paths(tmp_path / "cache", tmp_path / "state", project)
 

@@ -183,14 +183,18 @@ class Status:
                 yield Entry(test, line, "", arch, "", "", NOT_RUN, "", None)
 
     def runs(self, folder: str, line: str) -> str:
-        """Return the kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions."""
-        lines = heading(["guest", "kernels", "patches", "date", "conditions", "notes"])
+        """Return the kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions.
+
+        Empty where there is none.
+        """
+        lines = []
         for entry in self.entries:
             if entry.kept and entry.kept.kind is KINDS[folder] and entry.line == line:
                 kernels = ", ".join(f"`{release}`" for release in entry.kept.releases)
                 cells = [entry.kept.guest, kernels, entry.patches, str(entry.date), entry.conditions]
                 lines.append(row([*cells, entry.seen]))
-        return "\n".join(lines)
+        head = heading(["guest", "kernels", "patches", "date", "conditions", "notes"])
+        return "\n".join([*head, *lines] if lines else [])
 
 
 def _entry(given: Mapping[str, Any], words: Mapping[str, str]) -> Entry:

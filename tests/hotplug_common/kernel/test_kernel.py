@@ -288,25 +288,25 @@ def test_fragments_are_loaded_once_and_unknown_ones_named(tmp_path: Path) -> Non
 
 def test_a_fragment_of_one_line_follows_another_on_that_line_only(tmp_path: Path) -> None:
     write_line(tmp_path, "6.12", {"debug": ["debug-6.12"]})
-    write_line(tmp_path, "7.2", {"base": ["base-7.2"]})
+    write_line(tmp_path, "7.3", {"base": ["base-7.3"]})
     configs = tmp_path / "configs"
     configs.mkdir()
-    for name in ("base", "base-7.2", "pseries", "tracing", "debug", "debug-6.12"):
+    for name in ("base", "base-7.3", "pseries", "tracing", "debug", "debug-6.12"):
         (configs / f"{name}.config").write_text("")
     names = {
         line: [f.name for f in config.load(tmp_path, arch.PPC64LE, line, ["debug"])]
-        for line in ("6.12", "7.2")
+        for line in ("6.12", "7.3")
     }
     assert names == {
         "6.12": ["base", "pseries", "tracing", "debug", "debug-6.12"],
-        "7.2": ["base", "base-7.2", "pseries", "tracing", "debug"],
+        "7.3": ["base", "base-7.3", "pseries", "tracing", "debug"],
     }
 
 
 def test_kernel_version_is_read_as_make_prints_it(tmp_path: Path) -> None:
     makefile = tmp_path / "Makefile"
-    makefile.write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\nEXTRAVERSION = -rc3\nNAME = X\n")
-    assert source.read_kernel_version(makefile) == "7.2.0-rc3"
+    makefile.write_text("VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 0\nEXTRAVERSION = -rc3\nNAME = X\n")
+    assert source.read_kernel_version(makefile) == "7.3.0-rc3"
     makefile.write_text("all:\n")
     with pytest.raises(ToolError, match="not a kernel's Makefile"):
         source.read_kernel_version(makefile)

@@ -9,33 +9,33 @@ from tests.samples.kernellines import write_line
 
 
 def test_a_line_is_a_data_file(tmp_path: Path) -> None:
-    for name in ("10.1", "6.12", "7.2"):
+    for name in ("10.1", "6.12", "7.3"):
         write_line(tmp_path, name, {"base": [f"base-{name}"]})
-    assert lines.names(tmp_path) == ("6.12", "7.2", "10.1")
-    line = lines.load(tmp_path, "7.2")
-    assert (line.package, line.topics) == ("linux-source-7.2", ("hotplug",))
+    assert lines.names(tmp_path) == ("6.12", "7.3", "10.1")
+    line = lines.load(tmp_path, "7.3")
+    assert (line.package, line.topics) == ("linux-source-7.3", ("hotplug",))
     assert line.suites == (Suite("Debian", "trixie"),)
-    assert line.fragments == {"base": ("base-7.2",)}
+    assert line.fragments == {"base": ("base-7.3",)}
 
 
-@pytest.mark.parametrize("name", ["7.3", "", "../lines/7.2"])
+@pytest.mark.parametrize("name", ["7.4", "", "../lines/7.3"])
 def test_an_unknown_line_is_refused_with_those_there_are(tmp_path: Path, name: str) -> None:
-    write_line(tmp_path, "7.2")
-    with pytest.raises(ToolError, match=r"choose one of: 7\.2") as caught:
+    write_line(tmp_path, "7.3")
+    with pytest.raises(ToolError, match=r"choose one of: 7\.3") as caught:
         lines.load(tmp_path, name)
     assert caught.value.code is ExitCode.USAGE
 
 
 @pytest.mark.parametrize("text", ["", "package = 1", 'package = "x"\nsuites = [1]\ntopics = []', "[", "\xff"])
 def test_a_data_file_that_does_not_fit_is_named(tmp_path: Path, text: str) -> None:
-    write_line(tmp_path, "7.2")
-    (tmp_path / "lines/7.2.toml").write_bytes(text.encode("latin-1"))
-    with pytest.raises(ToolError, match=r"cannot use .*lines/7\.2\.toml") as caught:
-        lines.load(tmp_path, "7.2")
+    write_line(tmp_path, "7.3")
+    (tmp_path / "lines/7.3.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ToolError, match=r"cannot use .*lines/7\.3\.toml") as caught:
+        lines.load(tmp_path, "7.3")
     assert caught.value.code is ExitCode.INPUT
 
 
 def test_a_record_of_an_earlier_version_calls_the_line_base() -> None:
-    assert lines.named_in({"line": "7.2"}) == lines.named_in({"base": "7.2"}) == "7.2"
+    assert lines.named_in({"line": "7.3"}) == lines.named_in({"base": "7.3"}) == "7.3"
     with pytest.raises(KeyError, match="line"):
         lines.named_in({})

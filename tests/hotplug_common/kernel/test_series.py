@@ -63,7 +63,7 @@ def test_an_experiment_is_a_variant_of_its_own_on_every_line(tmp_path: Path) -> 
     (folder / "a.patch").write_bytes(b"A")
     (tmp_path / "experiments/notes").mkdir()
     assert series.variants(tmp_path) == ("stock", "patched", "slow-path")
-    for line in ("6.12", "7.2"):
+    for line in ("6.12", "7.3"):
         assert [p.content for p in series.load(tmp_path, line, "slow-path")] == [b"A"]
 
 

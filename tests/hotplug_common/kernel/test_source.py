@@ -107,8 +107,8 @@ def test_a_wrong_digest_is_refused_and_leaves_nothing(tarball: Path, paths: Path
 
 
 def test_a_tarball_of_another_line_is_refused(tarball: Path, paths: Paths, said: list[str]) -> None:
-    with pytest.raises(ToolError, match=r"is Linux 6\.12\.9, not of line 7\.2"):
-        source.obtain("7.2", paths, said.append, settings(tarball))
+    with pytest.raises(ToolError, match=r"is Linux 6\.12\.9, not of line 7\.3"):
+        source.obtain("7.3", paths, said.append, settings(tarball))
 
 
 def test_url_faults(tarball: Path, paths: Paths, said: list[str]) -> None:

@@ -351,8 +351,8 @@ def test_resume_repeats_the_warm_up(execute: Execute, host: FakeHost, settings: 
 def test_resume_refuses_another_kernels_file(execute: Execute, host: FakeHost, settings: Settings) -> None:
     execute()
     before = settings.output.read_text()
-    host.put("proc/sys/kernel/osrelease", "7.2.13")
-    failing(execute, ExitCode.USAGE, f"kernel release was {RELEASE}, is 7.2.13", resume=True)
+    host.put("proc/sys/kernel/osrelease", "7.3.0-rc7")
+    failing(execute, ExitCode.USAGE, f"kernel release was {RELEASE}, is 7.3.0-rc7", resume=True)
     assert settings.output.read_text() == before
     assert host.online == frozenset(range(8))
 

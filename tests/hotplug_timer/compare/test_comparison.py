@@ -264,10 +264,10 @@ def test_speedup_is_of_patched_or_else_of_the_last_variant(tmp_path: Path) -> No
         for at, variant in enumerate(["stock", "b", "c"])
     ]
     data = load(tmp_path, *runs)
-    summary = summarize(data, compare(data, "stock"), "7.2")
+    summary = summarize(data, compare(data, "stock"), "7.3")
     assert (summary["speedup_of"], summary["speedup"]) == ("c", {"off": pytest.approx(3.0), "on": None})
     alone = load(tmp_path, runs[0])
-    assert summarize(alone, compare(alone, "stock"), "7.2")["speedup_of"] is None
+    assert summarize(alone, compare(alone, "stock"), "7.3")["speedup_of"] is None
 
 
 def test_operation_keys() -> None:

@@ -81,9 +81,9 @@ BOTH = [*SOUND, *(counted(cpus, 0.0035 * cpus + 0.0002 * cpus, "patched") for cp
         ([timing(64, 5.0, fqs_base=None)], 64, "RCU's first wait was set by hand"),
         ([counted(64, 1.0, "patched")], 1920, "counts do not grow with the CPUs measured, and are taken"),
         (
-            [timing(64, 5.0), timing(64, 5.0, kernel="7.2")],
+            [timing(64, 5.0), timing(64, 5.0, kernel="7.3")],
             64,
-            "timings of 2 kernels are taken together (6.12, 7.2)",
+            "timings of 2 kernels are taken together (6.12, 7.3)",
         ),
         ([timing(64, 5.0)], 64, "the timings tell apart 1 of 4 kinds of cost"),
         ([timing(64, 5.0), timing(64, 50.0)], 64, "times what was measured; look whether"),

@@ -6,6 +6,7 @@ import pytest
 
 from hotplug_host.sysfs import Sysfs
 from kernel_qualify.guest import machine
+from tests import GOLDEN
 
 VERSION_16 = """\
 version 16
@@ -59,3 +60,16 @@ def test_pieces_of_chunks_are_added_up() -> None:
     each = zip(names, (2e-6, 4e-6, 6e-6, 8e-6, 12e-6, 12e-6), strict=True)
     assert machine.pieces_in(text) == pytest.approx(dict(each))
     assert machine.pieces_in("# tracer: nop\n") == {}
+
+
+def test_why_cpus_went_one_by_one_is_told_beside_the_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "TRACING", tmp_path)
+    monkeypatch.setattr(machine, "CHUNK_EVENT", tmp_path)
+    (tmp_path / "trace").write_text("")
+    stopwatch = machine.Pieces()
+    (tmp_path / "trace").write_text((GOLDEN / "hotplug_timer/bulk_trace/serial.txt").read_text())
+    assert stopwatch.taken()["takedown"] > 0
+    assert len(stopwatch.serially) == 1
+    assert (tmp_path / "trace").read_text() == ""

@@ -132,7 +132,7 @@ def coupled(*programmed: int) -> Run:
     """The coupled decrementer, with instructions of a call on stock and patched."""
     kernels = zip(earlysleeps.KERNELS, programmed, strict=False)
     costs = [Cost(kernel, earlysleeps.PROGRAM, 10, 10 * (count + 100)) for kernel, count in kernels]
-    return replace(run(-500, 0), line="7.2", costs=(*empty(), *costs))
+    return replace(run(-500, 0), line="7.3", costs=(*empty(), *costs))
 
 
 @pytest.mark.parametrize(

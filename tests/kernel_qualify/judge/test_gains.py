@@ -38,8 +38,8 @@ def run_of(cores: int = 2, stock: float = 2.8, patched: float = 0.16, chunks: in
     )
 
 
-def with_off(run: Run, **changed: int) -> Run:
-    """The run, with counts of patched off changed."""
+def with_off(run: Run, **changed: int | tuple[str, ...]) -> Run:
+    """The run, with facts of patched off changed."""
     return replace(
         run,
         figures=tuple(
@@ -64,6 +64,7 @@ def test_a_run_that_meets_its_target_passes() -> None:
         (with_off(run_of(), grace_periods=4), "4 grace periods for 1 chunk"),
         (with_off(run_of(), rendezvous=2), "2 rendezvous for 1 chunk"),
         (with_off(run_of(), rebuilds=2), "2 rebuilds for 1 chunk"),
+        (with_off(run_of(), serially=("x:online", "a single CPU")), "one by one because of x:online"),
         (replace(run_of(), figures=()), "nothing was measured"),
     ],
 )
@@ -74,6 +75,10 @@ def test_a_miss_is_a_problem(run: Run, word: str) -> None:
 def test_an_unusual_guest_has_no_target_but_its_counts_are_judged() -> None:
     assert gains.problems(run_of(cores=3, patched=2.0)) == []
     assert gains.problems(with_off(run_of(cores=3), rendezvous=9)) != []
+
+
+def test_a_cpu_that_is_its_chunk_alone_may_go_alone() -> None:
+    assert gains.problems(with_off(run_of(), serially=("a single CPU",))) == []
 
 
 def test_pieces_are_kept_and_shown_by_their_medians(tmp_path: Path) -> None:
@@ -125,8 +130,8 @@ def test_figures_and_chunks_come_from_the_records() -> None:
 def test_a_run_is_kept_under_its_guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")
-    kept = figures.keep(tmp_path / "speed.json", "7.2")
-    assert kept.name == "7.2-ppc64le-16.json"
+    kept = figures.keep(tmp_path / "speed.json", "7.3")
+    assert kept.name == "7.3-ppc64le-16.json"
     assert gains.load(kept) == run_of()
 
 
@@ -180,9 +185,9 @@ def test_keeping_a_run_writes_its_timings(
 ) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")
-    assert main(["keep", str(tmp_path / "speed.json"), "--line", "7.2"]) == ExitCode.OK
-    assert capsys.readouterr().out == f"{tmp_path / 'kept/7.2-ppc64le-16.json'}\n"
-    assert (tmp_path / "kept/7.2-ppc64le.csv").exists()
+    assert main(["keep", str(tmp_path / "speed.json"), "--line", "7.3"]) == ExitCode.OK
+    assert capsys.readouterr().out == f"{tmp_path / 'kept/7.3-ppc64le-16.json'}\n"
+    assert (tmp_path / "kept/7.3-ppc64le.csv").exists()
 
 
 def test_timings_are_exported_with_counts_and_without_what_has_no_price() -> None:

@@ -149,7 +149,7 @@ def test_the_fallback_is_noticed() -> None:
         ("WARNING: kernel/rcu/rcutorture.c:1478 at rcu_torture_stats_print+0x10/0x40, CPU#0: x", False),
         ("WARNING: kernel/rcu/tree.c:1478 at rcu_torture_writer+0x10/0x40, CPU#0: x", False),
     ],
-    ids=["6.12", "7.2", "another line", "another function", "another file"],
+    ids=["6.12", "7.3", "another line", "another function", "another file"],
 )
 def test_rcutortures_own_warning_is_told_by_its_text_on_both_lines(line: str, allowed: bool) -> None:
     found = logs.problems(f"[  1.000000] {line}", [logs.expedited_by_others(1478)])

@@ -36,7 +36,7 @@ def added(patch: str, file: str) -> str:
 
 
 def test_every_line_has_the_vectors() -> None:
-    assert [path.parent.name for path in KERNEL_PATCHES] == ["6.12", "7.2"]
+    assert [path.parent.name for path in KERNEL_PATCHES] == ["6.12", "7.3"]
 
 
 @pytest.mark.parametrize("path", KERNEL_PATCHES, ids=lambda path: path.parent.name)

@@ -16,11 +16,14 @@ EVENT = "events/cpuhp/cpuhp_bulk_chunk"
 CHUNK = re.compile(r": cpuhp_bulk_chunk: .* fallback: (?P<fallback>.*) ret: -?\d+ ")
 
 
+def fallbacks(text: str) -> list[str]:
+    """Return why the CPUs of a chunk went one by one, for each such chunk in the text of a trace file."""
+    return [match["fallback"] for match in CHUNK.finditer(text) if match["fallback"] != "no"]
+
+
 def parse_trace(text: str) -> dict[str, int]:
     """Return the chunks in the text of a trace file, and how many of them went one by one."""
-    fallbacks = [match["fallback"] for match in CHUNK.finditer(text)]
-    serial = [reason for reason in fallbacks if reason != "no"]
-    return {"chunks": len(fallbacks), "serial_chunks": len(serial)}
+    return {"chunks": len(CHUNK.findall(text)), "serial_chunks": len(fallbacks(text))}
 
 
 class BulkTrace:

@@ -19,7 +19,7 @@ from hotplug_host.timing.bulktrace import BulkTrace
 Counts = dict[str, int]
 
 TRACING_DIRS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-#: Count name to kernel function: the first of these that a kernel can trace. 7.2 has the locked one inlined
+#: Count name to kernel function: the first of these that a kernel can trace. 7.3 has the locked one inlined
 #: into the other, where 6.12 has both and its cpusets call the locked one only. Without these a count means
 #: nothing, so each has to be there.
 FUNCTIONS = {
@@ -32,7 +32,7 @@ OPTIONAL_FUNCTIONS = {"synchronize_rcu_expedited": ("synchronize_rcu_expedited",
 GROUP = "hotplug_timer"
 INSTANCE = "hotplug-timer"
 #: Seconds in which nothing must be counted before a transition begins: switching tracing on waits for
-#: grace periods itself, in 7.2 by a worker that may still be at it. Others' are waited for so often at most.
+#: grace periods itself, in 7.3 by a worker that may still be at it. Others' are waited for so often at most.
 SETTLE_S, SETTLE_TRIES = 0.1, 10
 #: Kernel's "%-30.30s" in trace_stat.
 STAT_NAME_WIDTH = 30

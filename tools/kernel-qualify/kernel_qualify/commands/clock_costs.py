@@ -38,7 +38,7 @@ many. The kernels take turns, each boot after the other.
 Proven: the gains that are asked of the HPET.""",
         examples="""examples:
   kernel-qualify clock-costs --per-host-cpu 4 --boots 2
-  kernel-qualify clock-costs --line 7.2""",
+  kernel-qualify clock-costs --line 7.3""",
     )
     options.add_line(parser)
     options.add_fragments(parser)

@@ -62,7 +62,7 @@ each clocksource, and with timers while the clock is steered, lockdep reports no
 nothing of the files of the series.""",
         examples="""examples:
   kernel-qualify clock-debug --arch ppc64le
-  kernel-qualify clock-debug --line 7.2""",
+  kernel-qualify clock-debug --line 7.3""",
     )
     options.add_line(parser)
     parser.add_argument(

@@ -32,7 +32,7 @@ Proven: they keep its pace without a jump. In a guest with as many vCPUs as the 
 real-time clock is the emulator's.""",
         examples="""examples:
   kernel-qualify clock-drift
-  kernel-qualify clock-drift --line 7.2 --variant stock""",
+  kernel-qualify clock-drift --line 7.3 --variant stock""",
     )
     options.add_line(parser)
     options.add_variant(parser)

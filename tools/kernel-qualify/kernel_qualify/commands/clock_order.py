@@ -35,7 +35,7 @@ as the host has CPUs.
 Proven: no call that starts after another one has returned returns less, on whatever vCPUs.""",
         examples="""examples:
   kernel-qualify clock-order --calls 1000000
-  kernel-qualify clock-order --line 7.2""",
+  kernel-qualify clock-order --line 7.3""",
     )
     options.add_line(parser)
     options.add_variant(parser)

@@ -40,7 +40,7 @@ and those given here that it has. A proof that fails does not end the others. Wi
 has passed is passed over, until a patch, a fragment, the program or an option changes.""",
         examples="""examples:
   kernel-qualify all --resume
-  kernel-qualify all --line 7.2 --resume""",
+  kernel-qualify all --line 7.3 --resume""",
     )
     # None stands for the subcommand's own default.
     parser.add_argument("--line", type=line, metavar="LINE", help="kernel line, default: 6.12")

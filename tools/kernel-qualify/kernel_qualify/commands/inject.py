@@ -33,7 +33,7 @@ writer and the log know; sched domains and cpusets fit the CPUs that are left; t
 work; the log is silent.""",
         examples="""examples:
   kernel-qualify inject --every 3
-  kernel-qualify inject --line 7.2""",
+  kernel-qualify inject --line 7.3""",
     )
     options.add_line(parser)
     options.add_arch(parser)

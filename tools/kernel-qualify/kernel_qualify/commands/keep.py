@@ -26,7 +26,7 @@ def add(commands: Commands) -> None:
         description="""Take a run into docs/data, in place of an earlier run of the same guest, and write the
 timings of all kept runs beside them. 'make docs' makes docs/evidence from them.""",
         examples="""examples:
-  kernel-qualify keep results/qualify/speed/speed.json --line 7.2
+  kernel-qualify keep results/qualify/speed/speed.json --line 7.3
   kernel-qualify keep results/qualify/clock-costs/4/clocks.json""",
     )
     parser.add_argument(

@@ -48,7 +48,7 @@ compiler reports nothing that it did not report before; each file was compiled i
 at least; and the comparison notices what is put there for it to find.""",
         examples="""examples:
   kernel-qualify matrix --configuration ppc64le-no-smp
-  kernel-qualify matrix --line 7.2 --resume""",
+  kernel-qualify matrix --line 7.3 --resume""",
     )
     options.add_line(parser)
     parser.add_argument(

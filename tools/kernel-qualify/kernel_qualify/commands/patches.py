@@ -35,7 +35,7 @@ struct is what pahole finds, and the experiments compile. What was compiled once
 is not compiled again.""",
         examples="""examples:
   kernel-qualify patches
-  kernel-qualify patches --line 7.2 --topic clocks
+  kernel-qualify patches --line 7.3 --topic clocks
   kernel-qualify patches --line 6.12 --patch hotplug-0004""",
     )
     parser.add_argument(

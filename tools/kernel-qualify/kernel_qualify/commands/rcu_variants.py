@@ -40,7 +40,7 @@ ppc64le.
 Proven: the counts of all four rows. The seconds are printed.""",
         examples="""examples:
   kernel-qualify rcu-variants --iterations 4
-  kernel-qualify rcu-variants --line 7.2""",
+  kernel-qualify rcu-variants --line 7.3""",
     )
     options.add_line(parser)
     options.add_shape(parser)

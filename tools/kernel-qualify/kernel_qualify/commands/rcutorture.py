@@ -43,7 +43,7 @@ time: the legacy path) and once with SMT switches (chunks). rcutorture is built 
 the kernel; it ends with a power-off, so that its verdict is the last thing on the console.""",
         examples="""examples:
   kernel-qualify rcutorture --minutes 3
-  kernel-qualify rcutorture --hotplug smt --line 7.2""",
+  kernel-qualify rcutorture --hotplug smt --line 7.3""",
     )
     options.add_line(parser)
     options.add_arch(parser)

@@ -32,7 +32,7 @@ Proven: single hotplug operations, which the series leaves alone, work as the ke
 expects, also after CPUs went and came in chunks.""",
         examples="""examples:
   kernel-qualify selftests
-  kernel-qualify selftests --line 7.2 --arch x86_64""",
+  kernel-qualify selftests --line 7.3 --arch x86_64""",
     )
     options.add_line(parser)
     options.add_arch(parser)

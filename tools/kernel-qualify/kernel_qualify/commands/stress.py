@@ -57,7 +57,7 @@ the domains are what they were; lockdep, RCU, the allocators and the scheduler h
 report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
-  kernel-qualify stress --line 7.2 --fragment kasan
+  kernel-qualify stress --line 7.3 --fragment kasan
   kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",
     )
     options.add_line(parser)

@@ -48,7 +48,7 @@ under emulation, where an expiry may come milliseconds late: so the two are comp
 comparison is printed.""",
         examples="""examples:
   kernel-qualify timers
-  kernel-qualify timers --arch x86_64 --line 7.2""",
+  kernel-qualify timers --arch x86_64 --line 7.3""",
     )
     options.add_line(parser)
     options.add_arch(parser)

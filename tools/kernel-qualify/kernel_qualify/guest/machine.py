@@ -142,14 +142,17 @@ class Pieces:
     """What the pieces of a chunk take, by the tracepoint of the series (CHUNK_EVENT)."""
 
     def __init__(self) -> None:
+        self.serially: list[str] = []
+        """Why the CPUs of a chunk went one by one, for each such chunk."""
         self.taken()
         write(CHUNK_EVENT / "enable", 1)
 
     def taken(self) -> dict[str, float]:
         """Seconds of each piece in all chunks since this was called last."""
-        pieces = pieces_in((TRACING / "trace").read_text())
+        text = (TRACING / "trace").read_text()
+        self.serially += bulktrace.fallbacks(text)
         with (TRACING / "trace").open("w"):  # opening it so empties it
-            return pieces
+            return pieces_in(text)
 
     def stop(self) -> None:
         """Trace no longer."""
@@ -189,7 +192,7 @@ class Calls:
         for function in functions:  # one write takes one
             write(TRACING / "set_ftrace_filter", function)
         write(TRACING / "function_profile_enabled", 1)
-        # Switching it on makes 7.2 wait for grace periods, in a worker which may still be at it.
+        # Switching it on makes 7.3 wait for grace periods, in a worker which may still be at it.
         time.sleep(SETTLE_S)
         self._before = dict.fromkeys(functions, 0)
         self._before = self.counts()

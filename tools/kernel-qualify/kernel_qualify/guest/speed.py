@@ -91,21 +91,23 @@ def one_by_one(value: str) -> float:
     return time.monotonic() - begin
 
 
-def pieces_of(path: Callable[[str], float], switches: int) -> dict[str, list[dict[str, float]]]:
-    """Return what the pieces of the chunks take in switches that are not timed.
+def pieces_of(
+    path: Callable[[str], float], switches: int
+) -> tuple[dict[str, list[dict[str, float]]], list[str]]:
+    """Return what the pieces of the chunks take in switches that are not timed, and why CPUs went one by one.
 
     Emptying the trace in between keeps all CPUs busy for a moment, and only the patched kernel has one.
     """
     found: dict[str, list[dict[str, float]]] = {"off": [], "on": []}
     if not switches:
-        return found
+        return found, []
     stopwatch = machine.Pieces()
     for _ in range(switches):
         for value, pieces in found.items():
             path(value)
             pieces.append(stopwatch.taken())
     stopwatch.stop()
-    return found
+    return found, stopwatch.serially
 
 
 def measure(mode: str, iterations: int, reader: bool) -> None:
@@ -120,9 +122,9 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
             times.append(round(path(value), 4))
             say(f"{mode} {value} {times[-1]:.3f} s")
     chunked = mode != "legacy" and machine.CHUNK_EVENT.exists()
-    pieces = pieces_of(path, min(iterations, PIECED) if chunked else 0)
+    pieces, serially = pieces_of(path, min(iterations, PIECED) if chunked else 0)
     for value, times in seconds.items():
-        facts: dict[str, object] = {"mode": mode, "to": value}
+        facts: dict[str, object] = {"mode": mode, "to": value, "serially": serially}
         waiting = Reader() if reader else None
         if waiting:
             waiting.start()

@@ -16,8 +16,12 @@ from kernel_qualify.judge.verdicts import Record
 GRACE_PERIODS = "synchronize_rcu"
 RENDEZVOUS = "stop_machine_cpuslocked"
 REBUILDS = ("partition_sched_domains_locked", "partition_sched_domains")
-"""Where there are both, the second calls the first; 7.2 has the first inlined into the second."""
+"""Where there are both, the second calls the first; 7.3 has the first inlined into the second."""
 REWRITES = "update_cpus_node"
+ALONE = "a single CPU"
+"""What the series says of a chunk with no CPU to go with: no fault."""
+LISTS = ("seconds", "pieces", "serially")
+"""What of a figure is a tuple, and a list in a file. Runs of earlier versions do not have all of them."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class Figure:
     """of the CPUs in the crash kernel's device tree"""
     pieces: tuple[dict[str, float], ...] = ()
     """what the pieces of the chunks took (seconds), by switch; empty where the kernel does not tell"""
+    serially: tuple[str, ...] = ()
+    """why the CPUs of a chunk went one by one, for each such chunk of those switches"""
 
     @property
     def median(self) -> float:
@@ -127,6 +133,7 @@ def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
             reader_wait=record.get("reader_wait"),
             rewrites=record["counts"][REWRITES],
             pieces=tuple(filter(None, record.get("pieces", ()))),
+            serially=tuple(record.get("serially", ())),
         )
         for record in verdicts.of_kind(records, "speed")
     ]
@@ -149,6 +156,8 @@ def problems(run: Run) -> list[str]:
     for name, count in (("rendezvous", patched.rendezvous), ("rebuilds", patched.rebuilds)):
         if count > run.chunks:
             found.append(f"{count} {name} for {run.chunks} chunk(s)")
+    reasons = sorted({*patched.serially} - {ALONE})
+    found += [f"CPUs of a chunk went one by one because of {reason}" for reason in reasons]
     target = TARGETS.get((run.arch, run.cpus))
     if target:
         for name, asked, gain in (
@@ -171,7 +180,7 @@ def load(path: Path) -> Run:
     """Read a run that was kept."""
     data = json.loads(path.read_text())
     kept = [
-        Figure(**{**figure, "seconds": tuple(figure["seconds"]), "pieces": tuple(figure.get("pieces", ()))})
+        Figure(**{**figure, **{name: tuple(figure.get(name, ())) for name in LISTS}})
         for figure in data.pop("figures")
     ]
     return Run(**data, figures=tuple(kept))

@@ -36,10 +36,10 @@ class Allowed:
 
 ALLOWED = (
     Allowed(
-        # 6.12 puts the CPU and the process before the place, 7.2 after it.
+        # 6.12 puts the CPU and the process before the place, 7.3 after it.
         r"WARNING: (.* )?at (\S+ )?cpuset_attach_task",
         "__cgroup1_procs_write",
-        "from reading stock 6.12 and 7.2: a task whose CPUs are all offline moves to the root of version 1, "
+        "from reading stock 6.12 and 7.3: a task whose CPUs are all offline moves to the root of version 1, "
         "and set_cpus_allowed_ptr() has only offline CPUs to choose from: EINVAL",
     ),
     Allowed(
