@@ -274,7 +274,7 @@ def test_a_step_that_was_measured_is_judged(host: FakeLpar) -> None:
     playbook = host.work / "judge.yml"
     playbook.write_text(
         "- hosts: smt_hosts\n  gather_facts: false\n  tasks:\n"
-        "    - ansible.builtin.include_role: {name: bisect, tasks_from: judge}\n"
+        "    - ansible.builtin.include_role: {name: ab, tasks_from: bisect_judge}\n"
     )
 
     result = host.play(str(playbook), bisect_dir=str(host.work), bisect_step=2)
