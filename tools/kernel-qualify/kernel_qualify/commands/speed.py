@@ -58,8 +58,8 @@ def add(commands: Commands) -> None:
         summary="time SMT switches, stock against patched",
         description="""Time SMT switches of the stock and the patched kernel in guests of one shape, and
 count what each costs the whole machine.
-Proven: the gains that are asked of a guest of that size, and that the patched kernel pays grace
-periods, rendezvous and rebuilds by the chunk.""",
+Proven: the gains that are asked of a guest of that size, that the patched kernel pays grace
+periods, rendezvous and rebuilds by the chunk, and that no CPU of a chunk went alone.""",
         examples="""examples:
   kernel-qualify speed
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited

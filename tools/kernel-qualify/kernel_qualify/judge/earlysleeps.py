@@ -26,7 +26,7 @@ STEERED_PPM = 500.0
 EXACT = ("decrementer", "hpet")
 """Devices whose rate is known. That of the APIC's timer is measured at boot, and 50 ppm wrong or more."""
 COUPLED = {("7.2", "decrementer"), ("7.3", "decrementer")}
-"""Bases and devices that the series couples to the clocksource."""
+"""Lines and devices that the series couples to the clocksource. Of 7.2, a former line, a run is kept."""
 SUSPENDS = {"ppc64le": ("core",), "x86_64": ("deep", "s2idle")}
 """How deep guests of an architecture can be suspended: to memory, to idle, or, where QEMU has nothing to
 suspend to, as far as the kernel's test of hibernation goes, which is all but leaving the machine."""
