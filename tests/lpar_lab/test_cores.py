@@ -14,7 +14,7 @@ from hotplug_common.guest import qemu, ssh
 from hotplug_common.paths import Paths
 from hotplug_common.process import Finished
 from hotplug_host.errors import ExitCode
-from lpar_lab import cli, cores, state
+from lpar_lab import cli, cores, lifecycle, state
 from tests.lpar_lab.test_state import GUEST
 
 THREADS = GUEST.threads
@@ -150,6 +150,18 @@ def test_what_qemu_refuses_is_told_in_its_words(monitor: Monitor, paths: Paths, 
     guest = state.load(paths.guests / GUEST.name)
     assert guest
     assert guest.added == 0
+
+
+def test_what_qemu_said_last_is_told_when_it_ends(
+    monitor: Monitor, paths: Paths, error: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = paths.guests / GUEST.name
+    (folder / lifecycle.QEMU_LOG).write_text("ERROR: assertion failed\n")
+    running = iter([True])
+    monkeypatch.setattr(state, "is_running", lambda _: next(running, False))
+    (folder / qemu.QMP_SOCKET).unlink()
+    assert cli.main(["cores", "add", "lab1"]) == ExitCode.GUEST
+    assert "guest 'lab1': QEMU ended: ERROR: assertion failed; lpar-lab down lab1" in error()
 
 
 @pytest.mark.parametrize("action", cores.ACTIONS)

@@ -62,13 +62,13 @@ def change(action: str, name: str, timeout: float, paths: Paths, say: Say) -> Cp
                 f"only {PPC64LE.name} has cores that come and go",
                 ExitCode.USAGE,
             )
-        slots = _slots(folder, name)
+        slots = _slots(folder, guest)
         taken = [slot for slot in slots if slot.device]
         wanted = len(taken) + (1 if action == ADD else -1)
         if action == ADD:
             _add(folder, guest, slots)
         else:
-            _remove(folder, name, taken)
+            _remove(folder, guest, taken)
         return _followed(folder, guest, wanted, timeout, action)
 
 
@@ -95,7 +95,7 @@ def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
     with signals.held_back():
         _tell(
             folder,
-            guest.name,
+            guest,
             "device_add",
             driver=slot.driver,
             id=f"core{slot.core}",
@@ -104,26 +104,33 @@ def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
         state.save(folder, replace(guest, added=guest.added + 1))
 
 
-def _remove(folder: Path, name: str, taken: list[Slot]) -> None:
+def _remove(folder: Path, guest: State, taken: list[Slot]) -> None:
     if len(taken) == 1:
-        raise ToolError(f"guest '{name}' has one core", "add one first", ExitCode.USAGE)
-    _tell(folder, name, "device_del", id=taken[-1].device)
+        raise ToolError(f"guest '{guest.name}' has one core", "add one first", ExitCode.USAGE)
+    _tell(folder, guest, "device_del", id=taken[-1].device)
 
 
-def _slots(folder: Path, name: str) -> list[Slot]:
+def _slots(folder: Path, guest: State) -> list[Slot]:
     """Return the places for cores, in the order of their numbers."""
     found = [
         Slot(place["props"]["core-id"], place["type"], place.get("qom-path"))
-        for place in _tell(folder, name, "query-hotpluggable-cpus")
+        for place in _tell(folder, guest, "query-hotpluggable-cpus")
     ]
     return sorted(found, key=lambda slot: slot.core)
 
 
-def _tell(folder: Path, name: str, command: str, **arguments: Any) -> Any:
+def _tell(folder: Path, guest: State, command: str, **arguments: Any) -> Any:
     try:
         return qmp.execute(folder, command, arguments)
     except qmp.QmpError as error:
-        raise ToolError(f"guest '{name}': {error}", f"lpar-lab console {name}", ExitCode.GUEST) from error
+        if lifecycle.is_running(guest):
+            step = f"lpar-lab console {guest.name}"
+            raise ToolError(f"guest '{guest.name}': {error}", step, ExitCode.GUEST) from error
+        raise ToolError(
+            f"guest '{guest.name}': QEMU ended: {lifecycle.last_words(folder)}",
+            f"lpar-lab down {guest.name}",
+            ExitCode.GUEST,
+        ) from error
 
 
 def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: str) -> Cpus:
@@ -131,7 +138,7 @@ def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: s
     deadline = time.monotonic() + timeout
     while True:
         cpus = _ask(folder, guest)
-        taken = sum(1 for slot in _slots(folder, guest.name) if slot.device)
+        taken = sum(1 for slot in _slots(folder, guest) if slot.device)
         if cpus and taken == wanted and len(parse_cpulist(cpus.present)) == wanted * guest.threads:
             return cpus
         if time.monotonic() > deadline:

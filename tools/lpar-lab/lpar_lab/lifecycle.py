@@ -282,9 +282,10 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
             ExitCode.GUEST,
         )
     if waited.outcome is Outcome.EARLY_EXIT:
-        said = process.last_line(_read(folder / QEMU_LOG))
         raise ToolError(
-            f"{who}: QEMU ended early: {said}", "check the options and the memory", ExitCode.GUEST
+            f"{who}: QEMU ended early: {last_words(folder)}",
+            "check the options and the memory",
+            ExitCode.GUEST,
         )
     raise ToolError(
         f"{who} did not answer over SSH within {request.effective_timeout():g} s",
@@ -293,9 +294,10 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
     )
 
 
-def _read(path: Path) -> str:
+def last_words(folder: Path) -> str:
+    """Return the last line that a guest's QEMU wrote."""
     try:
-        return path.read_text(errors="replace")
+        return process.last_line((folder / QEMU_LOG).read_text(errors="replace"))
     except OSError:
         return ""
 
