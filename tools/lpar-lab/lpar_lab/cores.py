@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ from hotplug_common.arch import PPC64LE
 from hotplug_common.guest import qmp, ssh
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
-from hotplug_host import termination as signals
 from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import lifecycle, state
@@ -83,25 +82,15 @@ def cpus_now(folder: Path, guest: State) -> int:
 
 def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
     free = [slot for slot in slots if not slot.device]
-    # QEMU 10.0 keeps what it emulated a removed core with, and ends when it runs out of that.
-    used_up = guest.accel == "tcg" and guest.added >= len(slots) - guest.cores
-    if used_up or not free:
+    if not free:
         raise ToolError(
-            f"guest '{guest.name}' has had its {len(slots) - guest.cores} spare cores",
+            f"guest '{guest.name}' has all of its {len(slots)} cores",
             "`lpar-lab up --spare-cores N` starts one to which N cores can be added",
             ExitCode.USAGE,
         )
     slot = free[0]
-    with signals.held_back():
-        _tell(
-            folder,
-            guest,
-            "device_add",
-            driver=slot.driver,
-            id=f"core{slot.core}",
-            **{"core-id": slot.core},
-        )
-        state.save(folder, replace(guest, added=guest.added + 1))
+    place = {"id": f"core{slot.core}", "core-id": slot.core}
+    _tell(folder, guest, "device_add", driver=slot.driver, **place)
 
 
 def _remove(folder: Path, guest: State, taken: list[Slot]) -> None:

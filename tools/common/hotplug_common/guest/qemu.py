@@ -71,7 +71,8 @@ class Machine:
     So what the guest finds that something takes is the instructions of it, whatever else the host does.
     Implies one thread."""
     spare_cores: int = 0
-    """Cores that can be added while the guest runs."""
+    """Cores that can be added while the guest runs. Under emulation that implies one thread: with more, QEMU
+    10.0 aborts when a new one finds no room for translated code, or when more have begun than CPUs may be."""
     boot_disk: bool = False
     """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
 
@@ -79,11 +80,6 @@ class Machine:
     def cpus(self) -> int:
         """Logical CPUs with every thread online."""
         return self.cores * self.threads
-
-    @property
-    def most_cpus(self) -> int:
-        """Logical CPUs with every thread of the spare cores, too."""
-        return (self.cores + self.spare_cores) * self.threads
 
 
 def default_memory(cpus: int) -> int:
@@ -151,8 +147,8 @@ def command(machine: Machine) -> list[str]:
 
 
 def _processors(machine: Machine) -> str:
-    most = f"maxcpus={machine.most_cpus}," if machine.spare_cores else ""
     cores = machine.cores + machine.spare_cores
+    most = f"maxcpus={cores * machine.threads}," if machine.spare_cores else ""
     return f"{machine.cpus},{most}sockets=1,cores={cores},threads={machine.threads}"
 
 
@@ -177,9 +173,9 @@ def _machine(machine: Machine) -> list[str]:
 
 
 def _tcg(machine: Machine) -> str:
-    if machine.one_thread or machine.icount:
+    if machine.one_thread or machine.icount or machine.spare_cores:
         return f"tcg,thread=single,tb-size={BLOCKS_MB}"
-    return f"tcg,tb-size={_blocks_mb(machine.most_cpus)}"
+    return f"tcg,tb-size={_blocks_mb(machine.cpus)}"
 
 
 def _blocks_mb(cpus: int) -> int:
