@@ -115,12 +115,24 @@ def test_a_core_is_added_and_the_last_one_removed(
     assert list(monitor.taken) == [0, 8]
 
 
-def test_a_core_is_added_while_a_place_is_free(monitor: Monitor, error: Said) -> None:
-    for action in ("add", "remove", "add", "add"):
+def test_emulation_gives_each_spare_core_once(monitor: Monitor, error: Said) -> None:
+    for action in ("add", "remove", "add"):
         assert cli.main(["cores", action, "lab1"]) == 0
     error()
     assert cli.main(["cores", "add", "lab1"]) == ExitCode.USAGE
-    assert "guest 'lab1' has all of its 4 cores; `lpar-lab up --spare-cores N`" in error()
+    assert "guest 'lab1' has had its 2 spare cores; `lpar-lab up --spare-cores N`" in error()
+    assert len(monitor.taken) == 3
+
+
+def test_kvm_gives_a_core_again_while_a_place_is_free(monitor: Monitor, paths: Paths, error: Said) -> None:
+    folder = paths.guests / GUEST.name
+    guest = state.load(folder)
+    assert guest
+    state.save(folder, replace(guest, accel="kvm"))
+    for action in ("add", "remove", "add", "add"):
+        assert cli.main(["cores", action, "lab1"]) == 0
+    assert cli.main(["cores", "add", "lab1"]) == ExitCode.USAGE
+    assert "has had its 2 spare cores" in error()
 
 
 def test_the_last_core_stays(monitor: Monitor, error: Said) -> None:

@@ -228,7 +228,7 @@ def _add_up(commands: Any) -> None:
         type=count,
         default=0,
         metavar="N",
-        help="cores that `lpar-lab cores add` can add; ppc64le only (default: %(default)s)",
+        help="how often `lpar-lab cores add` can add a core; ppc64le only (default: %(default)s)",
     )
     command.set_defaults(handler=in_lab(_up))
 

@@ -35,6 +35,8 @@ class State:
     started: str
     pid: int
     start_ticks: int
+    added: int = 0
+    """Cores added while it ran, those that were removed again included."""
 
     @property
     def cpus(self) -> int:
