@@ -6,8 +6,6 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -96,30 +94,3 @@ def test_its_variables_are_options_and_the_reference_has_every_option() -> None:
     )
     assert named <= options
     assert set(VARIABLES) <= options | {"ab_iterations"}
-
-
-@pytest.mark.slow
-def test_the_execution_environment_is_of_the_locked_versions(tmp_path: Path) -> None:
-    definition = ANSIBLE / "execution-environment.yml"
-    locked = dict(re.findall(r"^([\w-]+)==(\S+)", (REPO / "requirements.lock").read_text(), re.MULTILINE))
-    described = yaml.safe_load(definition.read_text())["dependencies"]
-    pinned = [described[name]["package_pip"] for name in ("ansible_core", "ansible_runner")]
-    assert pinned == [f"{name}=={locked[name]}" for name in ("ansible-core", "ansible-runner")]
-
-    command = [str(BIN / "ansible-builder"), "create", "-f", str(definition), "-c", str(tmp_path)]
-    made = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert made.returncode == 0, made.stderr
-    context = tmp_path / "_build/project"
-    assert (context / "requirements.lock").read_bytes() == (REPO / "requirements.lock").read_bytes()
-    # What the project's own wheel is built of.
-    project = tomllib.loads((context / "pyproject.toml").read_text())
-    assert (context / project["project"]["readme"]).exists()
-    for package in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
-        assert (context / package / "__init__.py").exists()
-    steps = next(
-        path for path in tmp_path.iterdir() if path.name in ("Containerfile", "Dockerfile")
-    ).read_text()
-    assert (
-        "pip install --no-cache-dir --require-hashes -r /opt/hotplug-acceleration/requirements.lock" in steps
-    )

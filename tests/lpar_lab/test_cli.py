@@ -13,7 +13,7 @@ from tests.lpar_lab.test_state import GUEST
 
 COMMANDS = [
     *("build-kernel", "package", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory"),
-    "demo",
+    *("cores", "demo"),
 ]
 PATHS_FROM_ENVIRONMENT = Paths.from_environment
 
@@ -43,6 +43,12 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
         ["up", "a", "--timeout", "nan"],
         ["up", "a", "--boot-loader", "yaboot"],
         ["up", "a", "--arch", "x86_64", "--threads", "8"],
+        ["up", "a", "--arch", "x86_64", "--spare-cores", "1"],
+        ["up", "a", "--cores", "200", "--spare-cores", "100"],
+        ["cores", "add"],
+        ["cores", "double", "a"],
+        ["cores", "add", "Bad_Name"],
+        ["cores", "remove", "nobody"],
         ["down"],
         ["down", "a", "--all"],
         ["build-kernel", "--line", "5.4"],

@@ -67,6 +67,12 @@ def test_translated_code_of_many_cpus_has_room(cores: int, mib: int) -> None:
     assert f"tcg,tb-size={mib}" in qemu.command(machine)
 
 
+def test_spare_cores_are_places_and_have_room() -> None:
+    command = qemu.command(replace(MACHINES["ppc64le"], spare_cores=6))
+    assert command[command.index("-smp") + 1] == "16,maxcpus=64,sockets=1,cores=8,threads=8"
+    assert "tcg,tb-size=2047" in command
+
+
 def test_cpus_that_take_turns_share_one_thread_and_its_room() -> None:
     machine = replace(MACHINES["ppc64le"], cores=128, one_thread=True)
     assert "tcg,thread=single,tb-size=256" in qemu.command(machine)

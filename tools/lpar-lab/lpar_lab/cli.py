@@ -24,7 +24,7 @@ from hotplug_host.arguments import count, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
-from lpar_lab import demo, inventory, lifecycle, package, status
+from lpar_lab import cores, demo, inventory, lifecycle, package, status
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
@@ -47,6 +47,7 @@ def parser() -> Parser:
     _add_package(commands)
     _add_build_rootfs(commands)
     _add_up(commands)
+    _add_cores(commands)
     _add_reset(commands)
     _add_down(commands)
     _add_status(commands)
@@ -197,7 +198,8 @@ def _add_up(commands: Any) -> None:
         "  lpar-lab up lab1 --cores 8 --threads 8 --variant patched\n"
         "  lpar-lab up x1 --arch x86_64 --cores 4\n"
         "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'\n"
-        "  lpar-lab up lab1 --threads 1 --boot-loader grub",
+        "  lpar-lab up lab1 --threads 1 --boot-loader grub\n"
+        "  lpar-lab up lab1 --cores 2 --spare-cores 1",
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
     _arch_option(command)
@@ -221,7 +223,33 @@ def _add_up(commands: Any) -> None:
         default=NO_BOOT_LOADER,
         help="what starts the kernel: QEMU (none), or GRUB on a disk with /boot (default: %(default)s)",
     )
+    command.add_argument(
+        "--spare-cores",
+        type=count,
+        default=0,
+        metavar="N",
+        help="how often `lpar-lab cores add` can add a core; ppc64le only (default: %(default)s)",
+    )
     command.set_defaults(handler=in_lab(_up))
+
+
+def _add_cores(commands: Any) -> None:
+    command = _add(
+        commands,
+        "cores",
+        "add a core to a running POWER guest, or remove its last one, as DLPAR does",
+        "  lpar-lab cores add lab1\n  lpar-lab cores remove lab1",
+    )
+    command.add_argument("action", choices=cores.ACTIONS, help="what is done with one core")
+    command.add_argument("name", metavar="NAME", help="the guest's name")
+    command.add_argument(
+        "--timeout",
+        type=seconds,
+        default=cores.TIMEOUT_S,
+        metavar="S",
+        help="seconds to wait for the guest's kernel (default: %(default)g)",
+    )
+    command.set_defaults(handler=in_lab(_cores))
 
 
 def _add_reset(commands: Any) -> None:
@@ -369,6 +397,7 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         ssh_port=arguments.ssh_port,
         timeout=arguments.timeout,
         append=arguments.append,
+        spare_cores=arguments.spare_cores,
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
     )
     lifecycle.check_request(request)
@@ -390,6 +419,12 @@ def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Art
             f"{arguments.kernel} is a kernel for {kernel.arch}", f"use --arch {kernel.arch}", ExitCode.USAGE
         )
     return kernel
+
+
+def _cores(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    cpus = cores.change(arguments.action, arguments.name, arguments.timeout, paths, say)
+    say(f"guest '{arguments.name}': CPUs {cpus.present} are present, {cpus.online} online")
+    return ExitCode.OK
 
 
 def _reset(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:

@@ -52,6 +52,8 @@ class Request:
     ssh_port: int | None = None
     timeout: float | None = None
     append: str = ""
+    spare_cores: int = 0
+    """Cores that can be added while the guest runs."""
     boot_loader: bool = False
     """GRUB on a boot disk of the guest's own, instead of a kernel that QEMU loads."""
 
@@ -59,6 +61,11 @@ class Request:
     def cpus(self) -> int:
         """Logical CPUs with every thread online."""
         return self.cores * self.threads
+
+    @property
+    def most_cpus(self) -> int:
+        """Logical CPUs with every thread of the spare cores, too."""
+        return (self.cores + self.spare_cores) * self.threads
 
     def effective_timeout(self) -> float:
         """Seconds to wait for SSH: booting under emulation takes longer the more CPUs there are."""
@@ -101,7 +108,7 @@ def folder_of(paths: Paths, name: str) -> Path:
 def check_request(request: Request) -> None:
     """Raise ToolError for a request that cannot be met, before anything is built for it."""
     state.check_name(request.name)
-    qemu.check(request.arch, request.cores, request.threads, request.accel)
+    qemu.check(request.arch, request.cores, request.threads, request.accel, request.spare_cores)
     preflight.require(preflight.guest(request.arch))
     if request.boot_loader:
         preflight.require(preflight.file_system())
@@ -164,7 +171,8 @@ def _start(
             arch=request.arch,
             cores=request.cores,
             threads=request.threads,
-            memory=request.memory or qemu.default_memory(request.cpus),
+            spare_cores=request.spare_cores,
+            memory=request.memory or qemu.default_memory(request.most_cpus),
             accel=request.accel,
             ssh_port=port,
             kernel=kernel.image,
@@ -274,9 +282,10 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
             ExitCode.GUEST,
         )
     if waited.outcome is Outcome.EARLY_EXIT:
-        said = process.last_line(_read(folder / QEMU_LOG))
         raise ToolError(
-            f"{who}: QEMU ended early: {said}", "check the options and the memory", ExitCode.GUEST
+            f"{who}: QEMU ended early: {last_words(folder)}",
+            "check the options and the memory",
+            ExitCode.GUEST,
         )
     raise ToolError(
         f"{who} did not answer over SSH within {request.effective_timeout():g} s",
@@ -285,9 +294,10 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
     )
 
 
-def _read(path: Path) -> str:
+def last_words(folder: Path) -> str:
+    """Return the last line that a guest's QEMU wrote."""
     try:
-        return path.read_text(errors="replace")
+        return process.last_line((folder / QEMU_LOG).read_text(errors="replace"))
     except OSError:
         return ""
 

@@ -24,6 +24,7 @@ class State:
     name: str
     arch: str
     cores: int
+    """Cores at its start."""
     threads: int
     memory: int
     accel: str
@@ -34,6 +35,13 @@ class State:
     started: str
     pid: int
     start_ticks: int
+    added: int = 0
+    """Cores added while it ran, those that were removed again included."""
+
+    @property
+    def cpus(self) -> int:
+        """Logical CPUs at its start, with every thread online."""
+        return self.cores * self.threads
 
     @property
     def identity(self) -> Identity:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common.guest import console, qemu
-from lpar_lab import lifecycle
+from lpar_lab import cores, lifecycle
 from lpar_lab.state import State
 
 GONE = "gone"
@@ -20,9 +20,10 @@ def describe(folder: Path, guest: State) -> dict[str, Any]:
     verdict = console.classify_file(folder / qemu.CONSOLE_LOG)
     fields = asdict(guest)
     del fields["start_ticks"]
+    running = lifecycle.is_running(guest)
     return fields | {
-        "cpus": guest.cores * guest.threads,
-        "state": lifecycle.machine_status(folder) if lifecycle.is_running(guest) else GONE,
+        "cpus": cores.cpus_now(folder, guest) if running else guest.cpus,
+        "state": lifecycle.machine_status(folder) if running else GONE,
         "folder": str(folder),
         "console": {
             "log": str(folder / qemu.CONSOLE_LOG),

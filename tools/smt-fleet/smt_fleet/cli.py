@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import signal
 import subprocess
@@ -22,7 +21,7 @@ from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.judge import PURPOSES, SWITCH
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
-from smt_fleet import batches, inventory, notice, runs, summary
+from smt_fleet import batches, inventory, notice, playbooks, runs, summary
 from smt_fleet.batches import Batch
 from smt_fleet.outcome import Outcome, outcome
 from smt_fleet.runs import Plan
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
 PROGRAM = "smt-fleet"
-ANSIBLE = Path(__file__).resolve().parents[3] / "ansible"
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 EPILOG = """\
 examples:
@@ -376,16 +374,17 @@ def _more(arguments: argparse.Namespace) -> list[str]:
 
 def start(arguments: argparse.Namespace, plan: Plan) -> int:
     """Run a plan in a folder of its own; returns the exit code of its worst host."""
+    where = playbooks.find()
     folder = runs.new_folder(arguments.output_dir, plan.command)
     runs.write_plan(folder, plan)
     sys.stderr.write(f"{PROGRAM}: run {folder.name}; its state is in {folder}\n")
-    return carry_out(folder, plan)
+    return carry_out(folder, plan, where)
 
 
-def carry_out(folder: Path, plan: Plan, pending: Sequence[str] = ()) -> int:
+def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()) -> int:
     """Run the playbook of a plan, write the summary, print it, and return its exit code.
 
-    PENDING are the hosts of a run that goes on.
+    The playbooks are in WHERE. PENDING are the hosts of a run that goes on.
     """
     variables = {**plan.variables, **({"smt_switch_resume": True} if pending else {})}
     limit = ",".join(pending) or plan.limit
@@ -396,16 +395,15 @@ def carry_out(folder: Path, plan: Plan, pending: Sequence[str] = ()) -> int:
     given = folder / "variables.json"
     given.write_text(runs.to_json(variables), "utf-8")
     command = [
-        str(Path(sys.executable).with_name("ansible-playbook")),
+        playbooks.program("ansible-playbook"),
         *(word for path in plan.inventories for word in ("-i", path)),
-        str(ANSIBLE / "playbooks" / plan.playbook),
+        str(where / "playbooks" / plan.playbook),
         "-e",
         f"@{given.resolve()}",
         *(("--limit", limit) if limit else ()),
         *plan.arguments,
     ]
-    environment = {**os.environ, "SMT_FLEET_RUN": str(folder.resolve())}
-    environment.setdefault("ANSIBLE_CONFIG", str(ANSIBLE / "ansible.cfg"))
+    environment = {**playbooks.environment(where), "SMT_FLEET_RUN": str(folder.resolve())}
     with lock.held_if_free(folder / runs.LOCK) as free:
         if not free:
             raise ToolError(
@@ -468,7 +466,7 @@ def resume(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{folder.name}: every host is as asked\n")
         return ExitCode.OK
     sys.stderr.write(f"{PROGRAM}: going on with {len(pending)} hosts\n")
-    return carry_out(folder, plan, pending)
+    return carry_out(folder, plan, playbooks.find(), pending)
 
 
 def rollback(arguments: argparse.Namespace) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from hotplug_host.errors import ExitCode, ToolError
+from smt_fleet import playbooks
 
 GROUP = "smt_hosts"
 HINT = "see inventory/README.md"
@@ -15,7 +14,7 @@ HINT = "see inventory/README.md"
 
 def hosts(inventories: Sequence[str], limit: str) -> list[str]:
     """Return the group's hosts that LIMIT leaves, in Ansible's order. ToolError (INPUT) when none is."""
-    command = [str(Path(sys.executable).with_name("ansible")), GROUP, "--list-hosts"]
+    command = [playbooks.program("ansible"), GROUP, "--list-hosts"]
     command += [word for path in inventories for word in ("-i", path)]
     command += ["--limit", limit] if limit else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,8 +1,9 @@
-"""The few words of QMP the lab speaks: ask QEMU how the machine is, tell it to quit."""
+"""The few words of QMP the lab speaks: ask QEMU how the machine is, change its cores, tell it to quit."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ class QmpError(Exception):
     """QEMU's monitor did not answer, or refused."""
 
 
-def execute(folder: Path, command: str, timeout: float = 3.0) -> dict[str, Any]:
+def execute(
+    folder: Path, command: str, arguments: Mapping[str, Any] | None = None, timeout: float = 3.0
+) -> Any:
     """Run one QMP command and return what it returns.
 
     Raises QmpError when the socket is gone, silent for `timeout` seconds, or answers with an error.
@@ -23,13 +26,13 @@ def execute(folder: Path, command: str, timeout: float = 3.0) -> dict[str, Any]:
         with sockets.connected(folder, QMP_SOCKET, timeout) as link, link.makefile("rwb") as stream:
             stream.readline()  # the greeting
             _ask(stream, "qmp_capabilities")
-            return _ask(stream, command)
+            return _ask(stream, command, arguments)
     except (OSError, ValueError) as error:
         raise QmpError(f"{command}: {error}") from error
 
 
-def _ask(stream: Any, command: str) -> dict[str, Any]:
-    stream.write(json.dumps({"execute": command}).encode() + b"\n")
+def _ask(stream: Any, command: str, arguments: Mapping[str, Any] | None = None) -> Any:
+    stream.write(json.dumps({"execute": command, "arguments": arguments or {}}).encode() + b"\n")
     stream.flush()
     while True:
         line = stream.readline()
@@ -39,5 +42,4 @@ def _ask(stream: Any, command: str) -> dict[str, Any]:
         if "error" in answer:
             raise QmpError(f"{command}: {answer['error'].get('desc')}")
         if "return" in answer:
-            result: dict[str, Any] = answer["return"]
-            return result
+            return answer["return"]

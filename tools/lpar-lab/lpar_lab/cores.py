@@ -1,0 +1,153 @@
+"""Cores of a running POWER guest: added and removed while it works, as DLPAR does on an LPAR."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hotplug_common import lock
+from hotplug_common.arch import PPC64LE
+from hotplug_common.guest import qmp, ssh
+from hotplug_common.paths import Paths
+from hotplug_common.ui import Say
+from hotplug_host import termination as signals
+from hotplug_host.cpulist import parse_cpulist
+from hotplug_host.errors import ExitCode, ToolError
+from lpar_lab import lifecycle, state
+from lpar_lab.state import State
+
+ADD = "add"
+REMOVE = "remove"
+ACTIONS = (ADD, REMOVE)
+TIMEOUT_S = 120.0
+ASK_S = 60.0
+POLL_S = 0.2
+CPUS = "/sys/devices/system/cpu"
+ASK = f"cd {CPUS} && f=cpu$(cut -d- -f1 online | cut -d, -f1)/online && cat $f > $f && cat present online"
+"""Write to one CPU what it has already: the kernel answers once it has no core in its hands."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for a core, as QEMU names it."""
+
+    core: int
+    driver: str
+    device: str | None
+    """Path of the core's device; None while the place is empty."""
+
+
+@dataclass(frozen=True)
+class Cpus:
+    """CPU lists of a guest."""
+
+    present: str
+    online: str
+
+
+def change(action: str, name: str, timeout: float, paths: Paths, say: Say) -> Cpus:
+    """Add a core to a running guest, or remove its last one; return its CPUs when its kernel is done.
+
+    Raises ToolError: USAGE for a guest that is not running, is no POWER guest, or has no core to spare;
+    GUEST when QEMU refuses, TIMEOUT when the guest's kernel does not follow.
+    """
+    state.check_name(name)
+    with lock.held(paths.locks / f"guest-{name}.lock", say, f"guest '{name}'"):
+        folder, guest = lifecycle.require_running(name, paths)
+        if guest.arch != PPC64LE.name:
+            raise ToolError(
+                f"guest '{name}' is {guest.arch}: its CPUs stay",
+                f"only {PPC64LE.name} has cores that come and go",
+                ExitCode.USAGE,
+            )
+        slots = _slots(folder, guest)
+        taken = [slot for slot in slots if slot.device]
+        wanted = len(taken) + (1 if action == ADD else -1)
+        if action == ADD:
+            _add(folder, guest, slots)
+        else:
+            _remove(folder, guest, taken)
+        return _followed(folder, guest, wanted, timeout, action)
+
+
+def cpus_now(folder: Path, guest: State) -> int:
+    """Return how many CPUs a running guest has, online or not; those at its start when QEMU is silent."""
+    try:
+        places = qmp.execute(folder, "query-hotpluggable-cpus")
+    except qmp.QmpError:
+        return guest.cpus
+    return sum(place["vcpus-count"] for place in places if "qom-path" in place)
+
+
+def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
+    free = [slot for slot in slots if not slot.device]
+    spare = len(slots) - guest.cores
+    # QEMU 10.0 keeps what it emulated a removed core with, and aborts when it runs out of that.
+    used_up = guest.accel == "tcg" and guest.added >= spare
+    if used_up or not free:
+        raise ToolError(
+            f"guest '{guest.name}' has had its {spare} spare cores",
+            "`lpar-lab up --spare-cores N` starts one to which N cores can be added",
+            ExitCode.USAGE,
+        )
+    slot = free[0]
+    place = {"id": f"core{slot.core}", "core-id": slot.core}
+    with signals.held_back():
+        _tell(folder, guest, "device_add", driver=slot.driver, **place)
+        state.save(folder, replace(guest, added=guest.added + 1))
+
+
+def _remove(folder: Path, guest: State, taken: list[Slot]) -> None:
+    if len(taken) == 1:
+        raise ToolError(f"guest '{guest.name}' has one core", "add one first", ExitCode.USAGE)
+    _tell(folder, guest, "device_del", id=taken[-1].device)
+
+
+def _slots(folder: Path, guest: State) -> list[Slot]:
+    """Return the places for cores, in the order of their numbers."""
+    found = [
+        Slot(place["props"]["core-id"], place["type"], place.get("qom-path"))
+        for place in _tell(folder, guest, "query-hotpluggable-cpus")
+    ]
+    return sorted(found, key=lambda slot: slot.core)
+
+
+def _tell(folder: Path, guest: State, command: str, **arguments: Any) -> Any:
+    try:
+        return qmp.execute(folder, command, arguments)
+    except qmp.QmpError as error:
+        if lifecycle.is_running(guest):
+            step = f"lpar-lab console {guest.name}"
+            raise ToolError(f"guest '{guest.name}': {error}", step, ExitCode.GUEST) from error
+        raise ToolError(
+            f"guest '{guest.name}': QEMU ended: {lifecycle.last_words(folder)}",
+            f"lpar-lab down {guest.name}",
+            ExitCode.GUEST,
+        ) from error
+
+
+def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: str) -> Cpus:
+    """Wait until QEMU and the guest's kernel have the wanted cores."""
+    deadline = time.monotonic() + timeout
+    while True:
+        cpus = _ask(folder, guest)
+        taken = sum(1 for slot in _slots(folder, guest) if slot.device)
+        if cpus and taken == wanted and len(parse_cpulist(cpus.present)) == wanted * guest.threads:
+            return cpus
+        if time.monotonic() > deadline:
+            raise ToolError(
+                f"guest '{guest.name}' did not {action} the core within {timeout:g} s",
+                f"see `lpar-lab console {guest.name}`; it may still do it",
+                ExitCode.TIMEOUT,
+            )
+        time.sleep(POLL_S)
+
+
+def _ask(folder: Path, guest: State) -> Cpus | None:
+    result = ssh.run(folder, guest.ssh_port, ASK, ASK_S)
+    if result is None or result.returncode != 0:
+        return None
+    words = result.output.split()
+    return Cpus(*words) if len(words) == 2 else None
