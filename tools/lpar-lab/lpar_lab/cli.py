@@ -16,8 +16,9 @@ from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import qemu, rootfs, ssh
-from hotplug_common.kernel import artifact, build, lines, series, source
+from hotplug_common.kernel import artifact, build, hostconfig, lines, packages, series, source
 from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, out
 from hotplug_host.arguments import count, positive, seconds
@@ -131,7 +132,9 @@ def _add_build_kernel(commands: Any) -> None:
         "  lpar-lab build-kernel --variant stock\n"
         "  lpar-lab build-kernel --line 6.12 --variant patched --print-artifact\n"
         "  lpar-lab build-kernel --arch x86_64 --variant patched --fragment debug\n"
-        "  lpar-lab build-kernel --variant cpuidle-expedited",
+        "  lpar-lab build-kernel --variant cpuidle-expedited\n"
+        "  lpar-lab build-kernel --config-from lpar17.example.com: --plan-only\n"
+        "  lpar-lab build-kernel --config-from kernel-core.rpm --trim-to lsmod.txt --variant patched --package rpm",
     )
     _arch_option(command)
     _line_option(command)
@@ -151,7 +154,47 @@ def _add_build_kernel(commands: Any) -> None:
     command.add_argument(
         "--apply-only", action="store_true", help="only see whether the patches apply, and build nothing"
     )
+    _host_options(command.add_argument_group("a kernel for hosts of yours, with modules"))
     command.set_defaults(handler=in_lab(_build_kernel))
+
+
+def _host_options(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--config-from",
+        metavar="SOURCE",
+        help="take the configuration from a file, a deb or rpm, a folder with one unpacked, or a running host"
+        " (HOST: or ssh://HOST)",
+    )
+    command.add_argument(
+        "--trim-to",
+        metavar="SOURCE",
+        help="of the modules, build those that a host uses (HOST: or ssh://HOST) or a file lists (output of"
+        " lsmod), and those that PowerVM, initial RAM disks and repairs need (default: all)",
+    )
+    command.add_argument(
+        "--enable",
+        action="append",
+        default=[],
+        metavar="SYMBOL=VALUE",
+        help="set a symbol of the configuration, such as KEXEC_FILE=y; may be repeated",
+    )
+    command.add_argument(
+        "--sign-key",
+        metavar="FILE",
+        help="sign modules with this key and certificate (PEM; default: a throw-away key)",
+    )
+    command.add_argument(
+        "--package",
+        action="append",
+        default=[],
+        choices=sorted(packages.FORMATS),
+        help="also make packages by bindeb-pkg or binrpm-pkg; may be repeated",
+    )
+    command.add_argument(
+        "--plan-only",
+        action="store_true",
+        help="only say what differs from the configuration, what it lacks, and what the build takes",
+    )
 
 
 def _add_package(commands: Any) -> None:
@@ -329,12 +372,52 @@ def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
         out(f"{len(patches)} patches apply to {arguments.line} ({from_source.kernel_version})")
         return ExitCode.OK
+    request = _host_request(arguments)
+    if request:
+        return _build_for_host(request, arguments, paths, say)
     built = build_variant(arguments, arguments.variant, paths, say)
-    if arguments.print_artifact:
-        out(str(built.file))
-    else:
-        out(f"{built.release}  {built.image}")
+    return _print_built(built, arguments)
+
+
+def _print_built(built: Artifact, arguments: argparse.Namespace) -> int:
+    out(str(built.file) if arguments.print_artifact else f"{built.release}  {built.image}")
     return ExitCode.OK
+
+
+def _host_request(arguments: argparse.Namespace) -> hostconfig.Request | None:
+    """Return what is asked for a host's kernel; None for one of the lab."""
+    if arguments.config_from:
+        return hostconfig.Request(
+            arguments.config_from,
+            arguments.trim_to or "",
+            tuple(arguments.enable),
+            arguments.sign_key or "",
+            tuple(arguments.fragment),
+        )
+    alone = ("trim_to", "enable", "sign_key", "package", "plan_only")
+    given = [f"--{name.replace('_', '-')}" for name in alone if getattr(arguments, name)]
+    if given:
+        raise ToolError(
+            f"{given[0]} is for a kernel with a host's configuration", "add --config-from", ExitCode.USAGE
+        )
+    return None
+
+
+def _build_for_host(
+    request: hostconfig.Request, arguments: argparse.Namespace, paths: Paths, say: Say
+) -> int:
+    wanted = arch.by_name(arguments.arch)
+    asked = hostconfig.read(request, wanted, arguments.line, paths, say)
+    from_source = source.obtain(arguments.line, paths, say)
+    job = hostconfig.plan(
+        asked, wanted, from_source, arguments.variant, paths=paths, say=say, upto=arguments.patches
+    )
+    for line in hostconfig.report(job, Rates.load(paths.cache), arguments.jobs or os.cpu_count() or 1):
+        say(line)
+    if arguments.plan_only:
+        out(job.release)
+        return ExitCode.OK
+    return _print_built(build.build(job, paths, say, arguments.jobs, arguments.package), arguments)
 
 
 def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:

@@ -20,7 +20,7 @@ from hotplug_common import needs as preflight
 from hotplug_common import process, scratch
 from hotplug_common.arch import by_name
 from hotplug_common.kernel import artifact
-from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.kernel.artifact import Artifact, Package
 from hotplug_common.needs import Need
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -31,22 +31,6 @@ SUMMARY = "Linux kernel under test"
 SUMS = "SHA256SUMS"
 MAINTAINER = "lpar-lab <lpar-lab@localhost>"
 LICENSE = "GPL-2.0-only"
-
-
-@dataclass(frozen=True)
-class Package:
-    """The package in a folder that `pack` made."""
-
-    format: str
-    """A key of FORMATS."""
-    name: str
-    """The package manager's name of it. Of a tarball, the folder below /boot/hotplug-acceleration."""
-    file: str
-    sha256: str
-    arch: str
-    """The architecture as the package manager calls it."""
-    installed_bytes: int
-    """What its files take in /boot."""
 
 
 @dataclass(frozen=True)
