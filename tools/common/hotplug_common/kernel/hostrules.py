@@ -87,7 +87,7 @@ def read_enabled(words: Iterable[str]) -> list[Wanted]:
 
 
 def wanted_of(text: str, arch: Arch, enabled: Iterable[Wanted], sign_key: str = "") -> list[Wanted]:
-    """Return all values to set: forced ones, what PowerVM needs and can be switched on, what was asked for."""
+    """Return all values to set: forced ones, what PowerVM needs, what was asked for."""
     values = config.parse(text)
     wanted = {
         PREFIX + one["symbol"]: Wanted(PREFIX + one["symbol"], one["value"], f"forced: {one['why']}")
@@ -162,7 +162,7 @@ TRIMMED = "trimmed: no module that is kept needs it"
 
 
 def warnings(final: str, arch: Arch) -> list[str]:
-    """Return, in words, what PowerVM needs and the configuration lacks, and what it has and is worth knowing."""
+    """Say what PowerVM needs and the configuration lacks, and what it has that is worth knowing."""
     if arch != PPC64LE:
         return []
     values = config.parse(final)
