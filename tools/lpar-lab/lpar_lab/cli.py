@@ -20,12 +20,13 @@ from hotplug_common.kernel import artifact, build, hostconfig, lines, packages, 
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
+from hotplug_common.tables import add_format
 from hotplug_common.ui import Say, out
 from hotplug_host.arguments import count, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
-from lpar_lab import demo, inventory, lifecycle, package, status
+from lpar_lab import checkapply, demo, inventory, lifecycle, package, status
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
@@ -45,6 +46,7 @@ def parser() -> Parser:
     )
     commands = add_commands(top)
     _add_build_kernel(commands)
+    _add_check_apply(commands)
     _add_package(commands)
     _add_build_rootfs(commands)
     _add_up(commands)
@@ -195,6 +197,40 @@ def _host_options(command: argparse._ActionsContainer) -> None:
         action="store_true",
         help="only say what differs from the configuration, what it lacks, and what the build takes",
     )
+
+
+def _add_check_apply(commands: Any) -> None:
+    command = _add(
+        commands,
+        "check-apply",
+        "try the patches on a vendor's source, and look for hotplug states that would hinder them",
+        "  lpar-lab check-apply linux-6.12.0-55.el10\n"
+        "  lpar-lab check-apply linux_6.12.118-1.dsc --config-from lpar17.example.com: --format json",
+    )
+    command.add_argument(
+        "tree",
+        type=Path,
+        metavar="TREE",
+        help="folder of a kernel source, a .dsc, or a folder with a source rpm unpacked",
+    )
+    _arch_option(command)
+    command.add_argument(
+        "--line", type=line, metavar="LINE", help="kernel line of the patches (default: the source's version)"
+    )
+    command.add_argument(
+        "--variant",
+        type=variant,
+        default=series.PATCHED,
+        metavar="NAME",
+        help="whose patches (default: %(default)s)",
+    )
+    command.add_argument(
+        "--config-from",
+        metavar="SOURCE",
+        help="list only the states that this configuration builds; as for build-kernel (default: all)",
+    )
+    add_format(command)
+    command.set_defaults(handler=in_lab(_check_apply))
 
 
 def _add_package(commands: Any) -> None:
@@ -427,6 +463,17 @@ def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say
     upto = getattr(arguments, "patches", None)
     job = build.plan(wanted, from_source, variant, arguments.fragment, paths, upto=upto)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _check_apply(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    request = checkapply.Request(
+        arguments.tree,
+        arch.by_name(arguments.arch),
+        arguments.line,
+        arguments.variant,
+        arguments.config_from,
+    )
+    return checkapply.run(request, arguments.format, paths, say)
 
 
 def _package(arguments: argparse.Namespace, _paths: Paths, say: Say) -> int:

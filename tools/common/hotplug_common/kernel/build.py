@@ -45,6 +45,8 @@ class HostConfig:
     folder: str
     """Names the object folder: builds of variants that were asked for with the same words share it."""
     objects: Objects
+    lacking: tuple[str, ...]
+    """Modules that the host uses and this kernel has not, in words."""
 
 
 @dataclass(frozen=True)

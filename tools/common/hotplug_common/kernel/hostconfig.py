@@ -23,6 +23,8 @@ from hotplug_host.errors import ExitCode, ToolError
 
 NEEDS = (Need("openssl/opensslv.h", "libssl-dev"), Need("depmod", "kmod"))
 KNOWN = re.compile(r"^\s*(?:menu)?config\s+(\w+)", re.MULTILINE)
+LACKING = re.compile(r"^(?:module )?(\w+) (?:did not have configs (.*)|config not found!!)$", re.MULTILINE)
+"""What localmodconfig says of a module that it cannot keep."""
 ANSWERS = b"\n" * 4096
 """To localmodconfig's questions: the default."""
 
@@ -47,6 +49,8 @@ class Asked:
     wanted: tuple[hostrules.Wanted, ...]
     modules: tuple[str, ...]
     """Modules to keep; none for all."""
+    used: frozenset[str]
+    """Those of them that the host uses."""
     key_digest: str
 
     @property
@@ -61,31 +65,39 @@ def read(request: Request, arch: Arch, line: str, paths: Paths, say: Say) -> Ask
     given = origin.read_config(request.config_from, paths)
     hostrules.require_arch(given.text, arch, given.where)
     say(f"{given.where}: a configuration of Linux {hostrules.version_of(given.text)}")
-    key = Path(request.sign_key).absolute() if request.sign_key else None
-    if key and not key.is_file():
-        raise ToolError(f"there is no key {key}", "name a PEM file with key and certificate", ExitCode.USAGE)
+    key = _sign_key(request.sign_key) if request.sign_key else None
     enabled = hostrules.read_enabled(request.enable)
     for fragment in _fragments(request, paths, arch, line):
         wanted = config.parse(fragment.content).items()
         enabled += [
             hostrules.Wanted(symbol, value, f"--fragment {fragment.name}") for symbol, value in wanted
         ]
-    modules: list[str] = []
+    used: list[str] = []
     if request.trim_to:
-        modules, by_device = origin.read_modules(request.trim_to)
-        say(
-            f"{request.trim_to}: {len(modules)} modules in use; {len(hostrules.kept_modules())} more are kept"
-        )
+        used, by_device = origin.read_modules(request.trim_to)
+        say(f"{request.trim_to}: {len(used)} modules in use; {len(hostrules.kept_modules())} more are kept")
         if not by_device:
             say(f"{request.trim_to} is a list: devices whose module it does not name are not served")
-        modules = sorted({*modules, *hostrules.kept_modules()})
     return Asked(
         given.text,
         given.where,
         tuple(hostrules.wanted_of(given.text, arch, enabled, str(key or ""))),
-        tuple(modules),
+        tuple(sorted({*used, *hostrules.kept_modules()})) if used else (),
+        frozenset(used),
         file_sha256(key) if key else "",
     )
+
+
+def _sign_key(name: str) -> Path:
+    path = Path(name).absolute()
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    if not all(f"{part}-----" in text for part in ("PRIVATE KEY", "CERTIFICATE")):
+        raise ToolError(
+            f"{name} is no PEM file with a private key and its certificate",
+            "put both into one file, as the kernel's certs/signing_key.pem has them",
+            ExitCode.USAGE,
+        )
+    return path
 
 
 def _fragments(request: Request, paths: Paths, arch: Arch, line: str) -> list[Fragment]:
@@ -108,7 +120,7 @@ def plan(
     with lock.held(source.lock, say, f"the source tree of line {source.line}"):
         tree.prepare(source.tree, patches, f"{source.line} ({source.kernel_version})")
         make = Make(arch, source.tree, paths.objects / source.folder.name / f"{arch.name}-kconfig", paths, 1)
-        untrimmed, final = _complete(asked, make, source.line)
+        untrimmed, final, lacking = _complete(asked, make, source.line)
         known = frozenset(name for file in source.tree.rglob("Kconfig*") for name in _symbols(file))
         counted = objects.count(source.tree, make.config, arch.kbuild)
     changed = hostrules.changes(asked.text, untrimmed, final, asked.wanted, known)
@@ -121,7 +133,7 @@ def plan(
         variant=variant,
     )
     text = "".join(f"{change}\n" for change in changed)
-    host = HostConfig(asked.where, final, text, asked.digest, counted)
+    host = HostConfig(asked.where, final, text, asked.digest, counted, tuple(lacking))
     return Plan(arch, source, variant, patches, [], key, host)
 
 
@@ -129,20 +141,32 @@ def _symbols(file: Path) -> list[str]:
     return KNOWN.findall(file.read_text(errors="replace")) if file.is_file() else []
 
 
-def _complete(asked: Asked, make: Make, line: str) -> tuple[str, str]:
-    """Return the configuration as olddefconfig makes it, and the same without modules that are not kept."""
+def _complete(asked: Asked, make: Make, line: str) -> tuple[str, str, list[str]]:
+    """Return the configuration as olddefconfig makes it, the same trimmed, and what the host has besides."""
     make.config.write_text(hostrules.overlay(asked.text, asked.wanted))
     make.make("olddefconfig")
     untrimmed = make.config.read_text()
+    lacking: list[str] = []
     if asked.modules:
         listed = make.objects / "lsmod.txt"
         listed.write_text(origin.lsmod(asked.modules))
         make.make("localmodconfig", f"LSMOD={listed}", stdin=ANSWERS)
+        lacking = parse_lacking(make.log.read_text(errors="replace"), asked.used)
         make.config.write_text(hostrules.overlay(make.config.read_text(), asked.wanted))
         make.make("olddefconfig")
     final = make.config.read_text()
     hostrules.require_kept(asked.wanted, final, line)
-    return untrimmed, final
+    return untrimmed, final, lacking
+
+
+def parse_lacking(log: str, used: frozenset[str]) -> list[str]:
+    """Return, in words, the modules in use that localmodconfig could not keep."""
+    found = sorted((one[1], one[2] or "") for one in LACKING.finditer(log) if one[1] in used)
+    return [
+        f"{name} is in use on the host, and "
+        + (f"{' or '.join(symbols.split())} is not set" if symbols else "this source has no such module")
+        for name, symbols in found
+    ]
 
 
 def report(plan: Plan, rates: objects.Rates, jobs: int) -> list[str]:
@@ -158,6 +182,6 @@ def report(plan: Plan, rates: objects.Rates, jobs: int) -> list[str]:
     return [
         f"{len(changed)} symbols differ from {host.where}",
         *said,
-        *(f"warning: {line}" for line in hostrules.warnings(host.text, plan.arch)),
+        *(f"warning: {line}" for line in [*host.lacking, *hostrules.warnings(host.text, plan.arch)]),
         objects.estimate(host.objects, rates, jobs),
     ]

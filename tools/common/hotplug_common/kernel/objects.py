@@ -20,7 +20,7 @@ RATES_FILE = "build-rates.json"
 LEAST_COMPILED = 200
 """Fewer compilations than these say nothing about a rate."""
 BYTES_PER_OBJECT = 270_000
-"""Of an object folder without debug information: 0.86 GB for 3,317 objects of Debian's configuration, 6.12."""
+"""Of an object folder without debug information: 0.86 GB for 3,317 objects of Debian's 6.12."""
 SAME_SPACE_BYTES = 1_000_000_000
 """For vmlinux in its stages, the image, and packages."""
 
@@ -94,8 +94,8 @@ def estimate(objects: Objects, rates: Rates, jobs: int) -> str:
     """Say how much there is to compile, how long that takes at most, and what space."""
     cpus = min(jobs, os.cpu_count() or 1)
     return (
-        f"{len(objects.builtin)} objects in the image, {len(objects.modular)} in {len(objects.modules)} modules:"
-        f" about {_time(rates.hours(objects, cpus))} from clean on {cpus} idle CPUs"
+        f"{len(objects.builtin)} objects in the image,"
+        f" {len(objects.modular)} in {len(objects.modules)} modules: about {_time(rates.hours(objects, cpus))} from clean on {cpus} idle CPUs"
         f" and {objects.disk_bytes / 1e9:.1f} GB (rates of {rates.where})"
     )
 

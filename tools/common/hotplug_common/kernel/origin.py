@@ -25,7 +25,9 @@ PLACES = (
     "usr/lib/modules/*/config",
     "usr/src/linux-config-*/config*",
 )
-READ_CONFIG = 'if test -r "/boot/config-$(uname -r)"; then cat "/boot/config-$(uname -r)"; else gzip -dc /proc/config.gz; fi'
+READ_CONFIG = (
+    'c="/boot/config-$(uname -r)"; if test -r "$c"; then cat "$c"; else gzip -dc /proc/config.gz; fi'
+)
 LSMOD_HEAD = "Module                  Size  Used by"
 READ_MODULES = (
     "cat /proc/modules && find /sys/devices -name modalias -exec cat {} + 2>/dev/null | sort -u"
@@ -134,7 +136,7 @@ def _unpack_rpm(file: Path, folder: Path) -> None:
     preflight.require((Need("rpm2cpio", "rpm"), Need("cpio", "cpio")))
     archive = folder.with_name(f"{folder.name}.cpio")
     try:
-        # cpio reads its standard input only; the archive goes by a file, which may be larger than memory allows.
+        # In two steps: a pipe would hide that the first one failed.
         script = 'rpm2cpio "$1" > "$2" && cd "$3" && cpio -idm --quiet < "$2"'
         _must(["sh", "-ec", script, "sh", file.absolute(), archive, folder], file)
     finally:

@@ -20,7 +20,7 @@ from hotplug_common.needs import Need
 from hotplug_host.errors import ExitCode, ToolError
 
 NO_HEADERS = "pkg.linux-upstream.nokernelheaders"
-"""A cross build cannot make them without the target's own libraries: kbuild compiles the scripts in them anew."""
+"""A cross build cannot make them: kbuild would compile their scripts for the host, with its libraries."""
 
 
 @dataclass(frozen=True)
