@@ -1,4 +1,4 @@
-"""`lpar-lab check-apply`: how the series fits a vendor's source, and which hotplug states would hinder it there."""
+"""Whether the series fits a vendor's source, and which hotplug states would hinder it there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def run(request: Request, style: str, paths: Paths, say: Say) -> int:
 
 def line_of(version: str, paths: Paths) -> str:
     """Return the kernel line of a version; ToolError (USAGE) where there is none."""
-    name = ".".join(version.split("-")[0].split(".")[:2])
+    name = ".".join(version.partition("-")[0].split(".")[:2])
     known = lines.names(paths.patches)
     if name not in known:
         raise ToolError(

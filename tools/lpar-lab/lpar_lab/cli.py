@@ -136,7 +136,7 @@ def _add_build_kernel(commands: Any) -> None:
         "  lpar-lab build-kernel --arch x86_64 --variant patched --fragment debug\n"
         "  lpar-lab build-kernel --variant cpuidle-expedited\n"
         "  lpar-lab build-kernel --config-from lpar17.example.com: --plan-only\n"
-        "  lpar-lab build-kernel --config-from kernel-core.rpm --trim-to lsmod.txt --variant patched --package rpm",
+        "  lpar-lab build-kernel --config-from kernel-core.rpm --trim-to lpar17.example.com: --package rpm",
     )
     _arch_option(command)
     _line_option(command)
@@ -448,8 +448,8 @@ def _build_for_host(
     job = hostconfig.plan(
         asked, wanted, from_source, arguments.variant, paths=paths, say=say, upto=arguments.patches
     )
-    for line in hostconfig.report(job, Rates.load(paths.cache), arguments.jobs or os.cpu_count() or 1):
-        say(line)
+    for said in hostconfig.report(job, Rates.load(paths.cache), arguments.jobs or os.cpu_count() or 1):
+        say(said)
     if arguments.plan_only:
         out(job.release)
         return ExitCode.OK

@@ -93,11 +93,11 @@ class Rates:
 def estimate(objects: Objects, rates: Rates, jobs: int) -> str:
     """Say how much there is to compile, how long that takes at most, and what space."""
     cpus = min(jobs, os.cpu_count() or 1)
-    return (
-        f"{len(objects.builtin)} objects in the image,"
-        f" {len(objects.modular)} in {len(objects.modules)} modules: about {_time(rates.hours(objects, cpus))} from clean on {cpus} idle CPUs"
-        f" and {objects.disk_bytes / 1e9:.1f} GB (rates of {rates.where})"
-    )
+    modular = f"{len(objects.modular)} in {len(objects.modules)} modules"
+    time = f"about {_time(rates.hours(objects, cpus))} from clean on {cpus} idle CPUs"
+    space = f"{objects.disk_bytes / 1e9:.1f} GB"
+    image = f"{len(objects.builtin)} objects in the image"
+    return f"{image}, {modular}: {time}, and {space} (rates of {rates.where})"
 
 
 def _time(hours: float) -> str:
