@@ -1,7 +1,7 @@
-"""Hotplug states with a teardown callback, found in a kernel's source, that are not marked for bulk offlining.
+"""Hotplug states with a teardown callback in a kernel's source: are they marked for bulk offlining?
 
-With one of them registered, smt=off takes CPUs down one by one. The source is read, not compiled: a state that
-a macro registers is not found, and whether a module is loaded is not known.
+With an unmarked one registered, smt=off takes CPUs down one by one. The source is read, not compiled: a state
+that a macro registers is not found, and whether a module is loaded is not known.
 """
 
 from __future__ import annotations

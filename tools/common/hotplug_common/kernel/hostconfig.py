@@ -104,7 +104,7 @@ def _fragments(request: Request, paths: Paths, arch: Arch, line: str) -> list[Fr
     """Return the fragments that were asked for, with what the line adds to them, and not the lab's base."""
     additions = lines.load(paths.patches, line).fragments
     names = {more for name in request.fragments for more in (name, *additions.get(name, ()))}
-    everything = config.load(paths.patches, arch, line, request.fragments)
+    everything = config.load(paths.patches, arch, line, request.fragments) if names else []
     return [fragment for fragment in everything if fragment.name in names]
 
 

@@ -30,7 +30,8 @@ READ_CONFIG = (
 )
 LSMOD_HEAD = "Module                  Size  Used by"
 READ_MODULES = (
-    "PATH=$PATH:/usr/sbin:/sbin; cat /proc/modules && find /sys/devices -name modalias -exec cat {} + 2>/dev/null | sort -u"
+    "PATH=$PATH:/usr/sbin:/sbin; cat /proc/modules"
+    " && find /sys/devices -name modalias -exec cat {} + 2>/dev/null | sort -u"
     ' | while read -r alias; do modprobe -R "$alias" 2>/dev/null; done | sort -u'
 )
 """What is loaded, then the names of the modules that the devices' names for drivers stand for."""
