@@ -1,4 +1,4 @@
-"""Hotplug states with a teardown callback in a kernel's source: are they marked for bulk offlining?
+"""Hotplug states with a teardown callback in a kernel's source, marked for bulk offlining or not.
 
 With an unmarked one registered, smt=off takes CPUs down one by one. The source is read, not compiled: a state
 that a macro registers is not found, and whether a module is loaded is not known.
@@ -19,7 +19,7 @@ COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 TABLE_ENTRY = re.compile(r"\[(CPUHP_\w+)\]\s*=\s*\{(.*?)\n\t\},", re.DOTALL)
 ENUM = re.compile(r"enum cpuhp_state \{(.*?)\n\};", re.DOTALL)
 FIRST, LAST = "CPUHP_TEARDOWN_CPU", "CPUHP_ONLINE"
-"""The states between these are torn down while the CPU is online: those are the ones that have to be marked."""
+"""The states between these are torn down while the CPU is online, and have to be marked."""
 CORE, HEADER = "kernel/cpu.c", "include/linux/cpuhotplug.h"
 BULK = "cpuhp_bulk_down_possible"
 SKIPPED = ("tools", "Documentation", "samples")
@@ -114,7 +114,7 @@ def registered(text: str, file: str, online: frozenset[str]) -> Iterator[State]:
 
 
 def _marked_later(text: str, start: int, end: int) -> bool:
-    """Whether, before its function ends, what the call returned is marked, by whatever name it has by then."""
+    """Whether what the call returned is marked before its function ends, under any name it gets."""
     before = text[
         max(text.rfind(";", 0, start), text.rfind("{", 0, start), text.rfind("}", 0, start)) + 1 : start
     ]
