@@ -100,6 +100,8 @@ CONFIG_KEXEC_ELF=y
 def test_a_value_that_is_lost_is_named_but_an_empty_string_may_go_with_its_owner() -> None:
     wanted = [Wanted("CONFIG_SYSTEM_TRUSTED_KEYS", '""', "forced"), Wanted("CONFIG_IBMVNIC", "m", "--enable")]
     hostrules.require_kept(wanted, "CONFIG_IBMVNIC=m\n", "6.12")
+    by_itself = hostrules.wanted_of(DISTRIBUTION, arch.PPC64LE, [])
+    hostrules.require_kept(by_itself, "CONFIG_DEBUG_INFO_NONE=y\nCONFIG_PPC_DISABLE_WERROR=y\n", "6.12")
     with pytest.raises(ToolError, match=r"CONFIG_IBMVNIC .*wanted m, got n") as caught:
         hostrules.require_kept(wanted, "CONFIG_PPC64=y\n", "6.12")
     assert caught.value.code is ExitCode.INPUT

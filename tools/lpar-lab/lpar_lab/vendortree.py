@@ -83,7 +83,7 @@ class Applied:
 
 @contextmanager
 def opened(source: Path, paths: Paths, say: Say) -> Iterator[Path]:
-    """Give the folder of a kernel source: a folder, what a .dsc names, or the tarball of an unpacked source rpm.
+    """Give the folder of a kernel source: itself, what a .dsc names, or the tarball of a source rpm.
 
     Raises ToolError: USAGE for what is none of them, INPUT for what cannot be unpacked.
     """
@@ -93,15 +93,15 @@ def opened(source: Path, paths: Paths, say: Say) -> Iterator[Path]:
     tarballs = sorted(source.glob("linux-*.tar.*")) if source.is_dir() else []
     if source.suffix != ".dsc" and len(tarballs) != 1:
         raise ToolError(
-            f"{source} is no kernel source: neither a folder with a Makefile, nor a .dsc, nor a folder with one"
-            " linux-*.tar.*",
+            f"{source} is no kernel source: neither a folder with a Makefile, nor a .dsc,"
+            " nor a folder with one linux-*.tar.*",
             "unpack the source package and name what is in it",
             ExitCode.USAGE,
         )
     if source.is_dir() and (source / SERIES_CONF).exists():
         raise ToolError(
             f"{source} holds a source without its vendor's patches ({SERIES_CONF} lists them)",
-            "apply them with the vendor's own script (SUSE: sequence-patch.sh), and name the resulting folder",
+            "apply them by the vendor's own script (SUSE: sequence-patch.sh), and name the resulting folder",
             ExitCode.USAGE,
         )
     scratch.need_space(paths.cache, 2, "unpacking a kernel source")

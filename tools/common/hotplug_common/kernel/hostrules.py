@@ -43,6 +43,8 @@ class Wanted:
     symbol: str
     value: str
     why: str
+    must: bool = True
+    """Whether the build ends where the value is lost; else a warning tells."""
 
 
 @cache
@@ -101,7 +103,9 @@ def wanted_of(text: str, arch: Arch, enabled: Iterable[Wanted], sign_key: str = 
         for need in rules()["need"]:
             symbol = PREFIX + need["symbol"]
             if need.get("auto") and values.get(symbol, "n") == "n":
-                wanted[symbol] = Wanted(symbol, need["offer"], f"switched on: without it {need['effect']}")
+                wanted[symbol] = Wanted(
+                    symbol, need["offer"], f"switched on: without it {need['effect']}", must=False
+                )
     return list((wanted | {one.symbol: one for one in enabled}).values())
 
 
@@ -121,7 +125,7 @@ def require_kept(wanted: Iterable[Wanted], final: str, line: str) -> None:
     A string may be gone with what it belongs to: there is no key file in a kernel without signatures.
     """
     got = config.parse(final)
-    kept = [one for one in wanted if not (one.value.startswith('"') and one.symbol not in got)]
+    kept = [one for one in wanted if one.must and not (one.value.startswith('"') and one.symbol not in got)]
     text = overlay("", kept)
     config.require_survival([Fragment("host.toml and --enable", Path(), text)], final, line)
 
