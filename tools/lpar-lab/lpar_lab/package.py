@@ -93,8 +93,7 @@ def _lay_out(kernel: Artifact, root: Path) -> None:
     shutil.copyfile(kernel.config, folder / "config")
     (folder / artifact.FILE).write_text(_description(kernel))
     if kernel.modules:
-        with tarfile.open(kernel.file.parent / kernel.modules) as archive:
-            archive.extractall(root, filter="data")
+        _run(["tar", "-x", "--no-same-owner", "-f", kernel.file.parent / kernel.modules, "-C", root])
     for path in (root, *root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
