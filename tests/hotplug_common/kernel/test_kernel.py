@@ -292,6 +292,7 @@ def test_another_build_system_may_write_the_artefact(tmp_path: Path) -> None:
     [
         ({"sha256": "AB"}, "sha256: 'AB' does not match"),
         ({"arch": "ppc64"}, "arch: 'ppc64' is not one of"),
+        ({"line": None}, "line: None is not of type 'string'"),
         ({"patches": "0001.patch"}, "patches: '0001.patch' is not of type 'array'"),
         ({"source": {"package": "kernel"}}, "source: 'version' is a required property"),
         ({"packages": [PACKAGE | {"file": "/srv/x.rpm"}]}, r"packages\.0\.file: '/srv/x.rpm' does not match"),

@@ -93,11 +93,12 @@ def load(path: Path) -> Artifact:
         data: dict[str, Any] = json.loads(file.read_text())
         if data.get("schema") != SCHEMA:
             raise ValueError(f"schema is {data.get('schema')!r}, not {SCHEMA!r}")
+        data["line"] = data.get(lines.KEY, data.get(lines.FORMER_KEY))
         if problem := DESCRIPTION.problem_of("kernel", data):
             raise ValueError(problem)
         artifact = Artifact(
             arch=data["arch"],
-            line=lines.named_in(data),
+            line=data["line"],
             variant=data["variant"],
             release=data["release"],
             # A relative name is beside this file: a folder that 'lpar-lab package' made may lie anywhere.
