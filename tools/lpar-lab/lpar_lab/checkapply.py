@@ -87,7 +87,7 @@ def _sheet(
     said = (
         f"{len(hindering)} of {total} hotplug states with a teardown {of} are not marked for bulk offlining"
         if found is not None
-        else "this variant takes CPUs down one by one, so no hotplug state has to be marked"
+        else "hotplug states are not listed: with these patches, kernel/cpu.c takes CPUs down one by one"
     )
     return Sheet(
         tables=(_patches(applied), _states(hindering)),
