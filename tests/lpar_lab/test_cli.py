@@ -12,8 +12,8 @@ from lpar_lab import cli, lifecycle, state
 from tests.lpar_lab.test_state import GUEST
 
 COMMANDS = [
-    *("build-kernel", "package", "build-rootfs", "up", "down", "status", "ssh", "console", "inventory"),
-    *("cores", "demo"),
+    *("build-kernel", "check-apply", "package", "build-rootfs", "up", "down", "status", "ssh", "console"),
+    *("inventory", "cores", "demo"),
 ]
 PATHS_FROM_ENVIRONMENT = Paths.from_environment
 
@@ -54,6 +54,11 @@ def test_help_has_examples_and_exit_codes(command: str, capsys: pytest.CaptureFi
         ["build-kernel", "--line", "5.4"],
         ["build-kernel", "--patches", "-1"],
         ["build-kernel", "--variant", "faster"],
+        ["build-kernel", "--trim-to", "lsmod.txt"],
+        ["build-kernel", "--plan-only"],
+        ["build-kernel", "--package", "deb"],
+        ["build-kernel", "--config-from", "nowhere"],
+        ["check-apply", "nowhere"],
         ["up", "a", "--variant", "faster"],
         ["ssh", "nobody"],
         ["console", "nobody"],

@@ -150,7 +150,7 @@ def test_a_missing_tool_is_named_with_its_package(
 def test_a_tool_that_fails_leaves_nothing(
     kernel: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> package.Package:
+    def fails(*_: object) -> artifact.Package:
         package._run(["false"])
         raise AssertionError
 
@@ -166,3 +166,27 @@ def test_the_command_prints_where_it_is(
     output = tmp_path / "out"
     assert cli.main(["package", str(kernel.file), "--output-dir", str(output)]) == ExitCode.OK
     assert capsys.readouterr().out == f"{output / 'artifact.json'}\n"
+
+
+@pytest.mark.parametrize("kind", ["tar", "deb", "rpm"])
+def test_modules_travel_in_the_package(kernel: Artifact, tmp_path: Path, kind: str) -> None:
+    folder = kernel.file.parent
+    (folder / "modules.alias").write_text("alias fs-xfs xfs\n")
+    (folder / "xfs.ko").write_bytes(b"xfs")
+    place = f"lib/modules/{RELEASE}/kernel/xfs.ko"
+    with tarfile.open(folder / "modules.tar", "w") as archive:
+        archive.add(folder / "xfs.ko", place)
+    output = tmp_path / "out"
+    described = json.loads(package.pack(replace(kernel, modules="modules.tar"), kind, output).read_text())
+    assert (described["modules"], described["packages"]) == ("", [])
+    assert (output / "modules.alias").read_text() == "alias fs-xfs xfs\n"
+    made = output / described["package"]["file"]
+    listing: dict[str, list[str | Path]] = {
+        "tar": ["tar", "-tf", made],
+        "deb": ["dpkg-deb", "-c", made],
+        "rpm": ["rpm", "-qlp", made],
+    }
+    text = subprocess.run(listing[kind], check=True, capture_output=True, text=True).stdout
+    assert place in text
+    if kind == "tar":
+        assert {line.split("/")[2] for line in text.splitlines() if line.startswith("lib")} == {RELEASE}

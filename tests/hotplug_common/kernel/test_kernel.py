@@ -254,6 +254,63 @@ def test_a_foreign_artefact_is_refused(tmp_path: Path, text: str) -> None:
     assert caught.value.code is ExitCode.INPUT
 
 
+WRITTEN_BY_OTHERS = {
+    "schema": "lpar-lab/kernel/1",
+    "arch": "ppc64le",
+    "line": "6.12",
+    "variant": "site",
+    "release": "6.12.0-55.site1.ppc64le",
+    "image": "vmlinux",
+    "sha256": "ab" * 32,
+    "config": "config",
+    "source": {"package": "kernel", "version": "6.12.0-55", "sha256": "cd" * 32},
+    "patches": [],
+    "fragments": [],
+    "built": "2026-11-20T08:00:00Z",
+}
+PACKAGE = {
+    "format": "rpm",
+    "name": "kernel-core",
+    "file": "kernel-core.rpm",
+    "sha256": "ef" * 32,
+    "arch": "ppc64le",
+    "installed_bytes": 1,
+}
+
+
+def test_another_build_system_may_write_the_artefact(tmp_path: Path) -> None:
+    (tmp_path / "vmlinux").write_text("kernel\n")
+    file = tmp_path / "artifact.json"
+    file.write_text(json.dumps(WRITTEN_BY_OTHERS | {"packages": [PACKAGE], "our own": 1}))
+    read = artifact.load(file)
+    assert (read.release, read.image, read.modules) == ("6.12.0-55.site1.ppc64le", tmp_path / "vmlinux", "")
+    assert [package.name for package in read.packages] == ["kernel-core"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sha256": "AB"}, "sha256: 'AB' does not match"),
+        ({"arch": "ppc64"}, "arch: 'ppc64' is not one of"),
+        ({"line": None}, "line: None is not of type 'string'"),
+        ({"patches": "0001.patch"}, "patches: '0001.patch' is not of type 'array'"),
+        ({"source": {"package": "kernel"}}, "source: 'version' is a required property"),
+        ({"packages": [PACKAGE | {"file": "/srv/x.rpm"}]}, r"packages\.0\.file: '/srv/x.rpm' does not match"),
+        ({"packages": [PACKAGE | {"format": "zip"}]}, r"packages\.0\.format: 'zip' is not one of"),
+        ({"release": None}, "release: None is not of type 'string'"),
+    ],
+)
+def test_what_is_wrong_with_an_artefact_is_one_line(
+    tmp_path: Path, change: dict[str, object], message: str
+) -> None:
+    file = tmp_path / "artifact.json"
+    file.write_text(json.dumps(WRITTEN_BY_OTHERS | change))
+    with pytest.raises(ToolError, match=f"^{file} is not a kernel artefact: {message}") as caught:
+        artifact.load(file)
+    assert caught.value.code is ExitCode.INPUT
+    assert "\n" not in str(caught.value)
+
+
 def test_fragments_parse_sets_and_unsets() -> None:
     text = '# a comment\nCONFIG_A=y\nCONFIG_B="x y"\n# CONFIG_C is not set\nCONFIG_A=m\n'
     assert config.parse(text) == {"CONFIG_A": "m", "CONFIG_B": '"x y"', "CONFIG_C": "n"}

@@ -16,15 +16,17 @@ from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import qemu, rootfs, ssh
-from hotplug_common.kernel import artifact, build, lines, series, source
+from hotplug_common.kernel import artifact, build, hostconfig, lines, packages, series, source
 from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
+from hotplug_common.tables import add_format
 from hotplug_common.ui import Say, out
 from hotplug_host.arguments import count, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
-from lpar_lab import cores, demo, inventory, lifecycle, package, status
+from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, status
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
@@ -44,6 +46,7 @@ def parser() -> Parser:
     )
     commands = add_commands(top)
     _add_build_kernel(commands)
+    _add_check_apply(commands)
     _add_package(commands)
     _add_build_rootfs(commands)
     _add_up(commands)
@@ -132,7 +135,9 @@ def _add_build_kernel(commands: Any) -> None:
         "  lpar-lab build-kernel --variant stock\n"
         "  lpar-lab build-kernel --line 6.12 --variant patched --print-artifact\n"
         "  lpar-lab build-kernel --arch x86_64 --variant patched --fragment debug\n"
-        "  lpar-lab build-kernel --variant cpuidle-expedited",
+        "  lpar-lab build-kernel --variant cpuidle-expedited\n"
+        "  lpar-lab build-kernel --config-from lpar17.example.com: --plan-only\n"
+        "  lpar-lab build-kernel --config-from kernel-core.rpm --trim-to lpar17.example.com: --package rpm",
     )
     _arch_option(command)
     _line_option(command)
@@ -152,7 +157,81 @@ def _add_build_kernel(commands: Any) -> None:
     command.add_argument(
         "--apply-only", action="store_true", help="only see whether the patches apply, and build nothing"
     )
+    _host_options(command.add_argument_group("a kernel for hosts of yours, with modules"))
     command.set_defaults(handler=in_lab(_build_kernel))
+
+
+def _host_options(command: argparse._ActionsContainer) -> None:
+    command.add_argument(
+        "--config-from",
+        metavar="SOURCE",
+        help="take the configuration from a file, a deb or rpm, a folder with one unpacked, or a running host"
+        " (HOST: or ssh://HOST)",
+    )
+    command.add_argument(
+        "--trim-to",
+        metavar="SOURCE",
+        help="of the modules, build those that a host uses (HOST: or ssh://HOST) or a file lists (output of"
+        " lsmod), and those that PowerVM, initial RAM disks and repairs need (default: all)",
+    )
+    command.add_argument(
+        "--enable",
+        action="append",
+        default=[],
+        metavar="SYMBOL=VALUE",
+        help="set a symbol of the configuration, such as KEXEC_FILE=y; may be repeated",
+    )
+    command.add_argument(
+        "--sign-key",
+        metavar="FILE",
+        help="sign modules with this key and certificate (PEM; default: a throw-away key)",
+    )
+    command.add_argument(
+        "--package",
+        action="append",
+        default=[],
+        choices=sorted(packages.FORMATS),
+        help="also make packages by bindeb-pkg or binrpm-pkg; may be repeated",
+    )
+    command.add_argument(
+        "--plan-only",
+        action="store_true",
+        help="only say what differs from the configuration, what it lacks, and what the build takes",
+    )
+
+
+def _add_check_apply(commands: Any) -> None:
+    command = _add(
+        commands,
+        "check-apply",
+        "try the patches on a vendor's source, and look for hotplug states that would hinder them",
+        "  lpar-lab check-apply linux-6.12.0-55.el10\n"
+        "  lpar-lab check-apply linux_6.12.118-1.dsc --config-from lpar17.example.com: --format json",
+    )
+    command.add_argument(
+        "tree",
+        type=Path,
+        metavar="TREE",
+        help="folder of a kernel source, a .dsc, or a folder with a source rpm unpacked",
+    )
+    _arch_option(command)
+    command.add_argument(
+        "--line", type=line, metavar="LINE", help="kernel line of the patches (default: the source's version)"
+    )
+    command.add_argument(
+        "--variant",
+        type=variant,
+        default=series.PATCHED,
+        metavar="NAME",
+        help="whose patches (default: %(default)s)",
+    )
+    command.add_argument(
+        "--config-from",
+        metavar="SOURCE",
+        help="list only the states that this configuration builds; as for build-kernel (default: all)",
+    )
+    add_format(command)
+    command.set_defaults(handler=in_lab(_check_apply))
 
 
 def _add_package(commands: Any) -> None:
@@ -357,12 +436,52 @@ def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
         out(f"{len(patches)} patches apply to {arguments.line} ({from_source.kernel_version})")
         return ExitCode.OK
+    request = _host_request(arguments)
+    if request:
+        return _build_for_host(request, arguments, paths, say)
     built = build_variant(arguments, arguments.variant, paths, say)
-    if arguments.print_artifact:
-        out(str(built.file))
-    else:
-        out(f"{built.release}  {built.image}")
+    return _print_built(built, arguments)
+
+
+def _print_built(built: Artifact, arguments: argparse.Namespace) -> int:
+    out(str(built.file) if arguments.print_artifact else f"{built.release}  {built.image}")
     return ExitCode.OK
+
+
+def _host_request(arguments: argparse.Namespace) -> hostconfig.Request | None:
+    """Return what is asked for a host's kernel; None for one of the lab."""
+    if arguments.config_from:
+        return hostconfig.Request(
+            arguments.config_from,
+            arguments.trim_to or "",
+            tuple(arguments.enable),
+            arguments.sign_key or "",
+            tuple(arguments.fragment),
+        )
+    alone = ("trim_to", "enable", "sign_key", "package", "plan_only")
+    given = [f"--{name.replace('_', '-')}" for name in alone if getattr(arguments, name)]
+    if given:
+        raise ToolError(
+            f"{given[0]} is for a kernel with a host's configuration", "add --config-from", ExitCode.USAGE
+        )
+    return None
+
+
+def _build_for_host(
+    request: hostconfig.Request, arguments: argparse.Namespace, paths: Paths, say: Say
+) -> int:
+    wanted = arch.by_name(arguments.arch)
+    asked = hostconfig.read(request, wanted, arguments.line, paths, say)
+    from_source = source.obtain(arguments.line, paths, say)
+    job = hostconfig.plan(
+        asked, wanted, from_source, arguments.variant, paths=paths, say=say, upto=arguments.patches
+    )
+    for said in hostconfig.report(job, Rates.load(paths.cache), arguments.jobs or os.cpu_count() or 1):
+        say(said)
+    if arguments.plan_only:
+        out(job.release)
+        return ExitCode.OK
+    return _print_built(build.build(job, paths, say, arguments.jobs, arguments.package), arguments)
 
 
 def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say: Say) -> Artifact:
@@ -372,6 +491,17 @@ def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say
     upto = getattr(arguments, "patches", None)
     job = build.plan(wanted, from_source, variant, arguments.fragment, paths, upto=upto)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _check_apply(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    request = checkapply.Request(
+        arguments.tree,
+        arch.by_name(arguments.arch),
+        arguments.line,
+        arguments.variant,
+        arguments.config_from,
+    )
+    return checkapply.run(request, arguments.format, paths, say)
 
 
 def _package(arguments: argparse.Namespace, _paths: Paths, say: Say) -> int:

@@ -1,8 +1,8 @@
 """A built kernel as a folder that travels: image, configuration, a package, their digests, and artifact.json.
 
 The package puts everything below /boot/hotplug-acceleration/RELEASE, where no boot loader's generator looks
-for kernels, and runs no script: installing it makes no boot entry and moves no default. The playbook
-deploy.yml does that.
+for kernels, and modules, if the kernel has any, below /lib/modules/RELEASE. It runs no script: installing it
+makes no boot entry and moves no default. The playbook deploy.yml does that.
 """
 
 from __future__ import annotations
@@ -20,33 +20,20 @@ from hotplug_common import needs as preflight
 from hotplug_common import process, scratch
 from hotplug_common.arch import by_name
 from hotplug_common.kernel import artifact
-from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.kernel.artifact import Artifact, Package
+from hotplug_common.kernel.build import ALIASES
+from hotplug_common.kernel.packages import owned_by_root
 from hotplug_common.needs import Need
 from hotplug_host.errors import ExitCode, ToolError
 
 BOOT = "boot/hotplug-acceleration"
 """Where a package puts kernels, below the root."""
+MODULES = "lib/modules"
 NAME = "linux-hotplug-acceleration"
 SUMMARY = "Linux kernel under test"
 SUMS = "SHA256SUMS"
 MAINTAINER = "lpar-lab <lpar-lab@localhost>"
 LICENSE = "GPL-2.0-only"
-
-
-@dataclass(frozen=True)
-class Package:
-    """The package in a folder that `pack` made."""
-
-    format: str
-    """A key of FORMATS."""
-    name: str
-    """The package manager's name of it. Of a tarball, the folder below /boot/hotplug-acceleration."""
-    file: str
-    sha256: str
-    arch: str
-    """The architecture as the package manager calls it."""
-    installed_bytes: int
-    """What its files take in /boot."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +67,8 @@ def pack(kernel: Artifact, kind: str, output: Path) -> Path:
         finished.mkdir()
         shutil.copyfile(kernel.image, finished / kernel.image.name)
         shutil.copyfile(kernel.config, finished / "config")
+        if kernel.modules:
+            shutil.copyfile(kernel.file.parent / ALIASES, finished / ALIASES)
         root = work / "root"
         _lay_out(kernel, root)
         made = form.make(kernel, root, finished)
@@ -103,13 +92,16 @@ def _lay_out(kernel: Artifact, root: Path) -> None:
     shutil.copyfile(kernel.image, folder / kernel.image.name)
     shutil.copyfile(kernel.config, folder / "config")
     (folder / artifact.FILE).write_text(_description(kernel))
+    if kernel.modules:
+        _run(["tar", "-x", "--no-same-owner", "-f", kernel.file.parent / kernel.modules, "-C", root])
     for path in (root, *root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def _description(kernel: Artifact, package: Package | None = None) -> str:
     """Return artifact.json with names that are relative to it, and what is said of the package."""
-    fields = json.loads(kernel.to_json()) | {"image": kernel.image.name, "config": "config"}
+    own = {"image": kernel.image.name, "config": "config", "modules": "", "packages": []}
+    fields = json.loads(kernel.to_json()) | own
     return json.dumps(fields | ({"package": asdict(package)} if package else {}), indent=2) + "\n"
 
 
@@ -130,11 +122,14 @@ def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
     when = int(datetime.fromisoformat(kernel.built).timestamp())
 
     def plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-        member.uid, member.gid, member.uname, member.gname, member.mtime = 0, 0, "root", "root", when
-        return member
+        member.mtime = when
+        return owned_by_root(member)
 
     with tarfile.open(file, "w:gz", format=tarfile.GNU_FORMAT) as archive:
-        archive.add(root / BOOT, BOOT, filter=plain)
+        # Not from the root on: /lib may be a link on the host, and is to stay one.
+        for folder in (BOOT, f"{MODULES}/{kernel.release}"):
+            if (root / folder).exists():
+                archive.add(root / folder, folder, filter=plain)
     return _made(kernel, root, "tar", file, kernel.arch)
 
 
@@ -162,6 +157,7 @@ def _deb(kernel: Artifact, root: Path, output: Path) -> Package:
 def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
     arch = kernel.arch
     version, _, release = _version(kernel).partition("-")
+    modules = f"/{MODULES}/{kernel.release}\n" if kernel.modules else ""
     spec = root.parent / "package.spec"
     spec.write_text(
         f"Name: {package_name(kernel)}\nVersion: {version}\nRelease: {release}\nSummary: {SUMMARY}\n"
@@ -169,7 +165,7 @@ def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
         f"%description\n{SUMMARY}, {kernel.release}.\n"
         f'%install\ncp -a "{root}/." "%{{buildroot}}"\n'
         f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}\n"
-        f"%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n"
+        f"%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n{modules}"
     )
     top = root.parent / "rpmbuild"
     # Nothing looks into the image: no digest of its build, no stripping, no debug package.

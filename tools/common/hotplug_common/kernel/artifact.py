@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hotplug_common.kernel import lines
 from hotplug_common.kernel.config import Fragment
 from hotplug_common.kernel.series import Patch
+from hotplug_common.schemacheck import Schema
 from hotplug_host.errors import ExitCode, ToolError
 
 SCHEMA = "lpar-lab/kernel/1"
+DESCRIPTION = Schema("hotplug_common.kernel", "data/kernel-v1.schema.json")
 RECIPE = 1
 """Raise it when the build changes what it makes from the same inputs."""
 FILE = "artifact.json"
@@ -27,6 +29,22 @@ class SourceRef:
     package: str
     version: str
     sha256: str
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package of a kernel, in a file beside artifact.json."""
+
+    format: str
+    """deb, rpm or tar."""
+    name: str
+    """The package manager's name of it. Of a tarball, the folder below /boot/hotplug-acceleration."""
+    file: str
+    sha256: str
+    arch: str
+    """The architecture as the package manager calls it."""
+    installed_bytes: int
+    """What its files take once they are installed; of a package that `lpar-lab package` made, in /boot."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +65,12 @@ class Artifact:
     fragments: list[str]
     built: str
     """ISO 8601 time."""
+    config_from: str = ""
+    """What the host's configuration was read from; empty for a lab kernel."""
+    modules: str = ""
+    """Tarball with the modules, beside this file; empty where none come with the kernel."""
+    packages: list[Package] = field(default_factory=list)
+    """Packages that kbuild's own targets made."""
 
     def to_json(self) -> str:
         """Serialise, schema first."""
@@ -69,9 +93,12 @@ def load(path: Path) -> Artifact:
         data: dict[str, Any] = json.loads(file.read_text())
         if data.get("schema") != SCHEMA:
             raise ValueError(f"schema is {data.get('schema')!r}, not {SCHEMA!r}")
+        data["line"] = data.get(lines.KEY, data.get(lines.FORMER_KEY))
+        if problem := DESCRIPTION.problem_of("kernel", data):
+            raise ValueError(problem)
         artifact = Artifact(
             arch=data["arch"],
-            line=lines.named_in(data),
+            line=data["line"],
             variant=data["variant"],
             release=data["release"],
             # A relative name is beside this file: a folder that 'lpar-lab package' made may lie anywhere.
@@ -82,6 +109,9 @@ def load(path: Path) -> Artifact:
             patches=list(data["patches"]),
             fragments=list(data["fragments"]),
             built=data["built"],
+            config_from=data.get("config_from", ""),
+            modules=data.get("modules", ""),
+            packages=[Package(**package) for package in data.get("packages", ())],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ToolError(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import resource
 import shutil
+import tarfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hotplug_common import lock, process, scratch
 from hotplug_common import needs as preflight
 from hotplug_common.arch import Arch
-from hotplug_common.kernel import artifact, config, series, tree
+from hotplug_common.kernel import artifact, config, packages, series, tree
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.kernel.config import Fragment
+from hotplug_common.kernel.kbuild import STATS_LOG, Make
+from hotplug_common.kernel.objects import Objects, Rates, Spent
 from hotplug_common.kernel.series import Patch
 from hotplug_common.kernel.source import Source
 from hotplug_common.paths import Paths
@@ -23,14 +27,26 @@ from hotplug_common.ui import Say, once_every
 from hotplug_host.errors import ExitCode, ToolError
 
 PROGRESS_S = 15.0
-FIXED_ENVIRONMENT = {
-    # The same inputs give the same image, wherever and whenever they are built.
-    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
-    "KBUILD_BUILD_USER": "lpar-lab",
-    "KBUILD_BUILD_HOST": "lpar-lab",
-    "KBUILD_BUILD_VERSION": "1",
-    "LC_ALL": "C",
-}
+HOST_MARK = "-smt"
+MODULES = "modules.tar"
+ALIASES = "modules.alias"
+CHANGES = "config-changes.txt"
+
+
+@dataclass(frozen=True)
+class HostConfig:
+    """The whole configuration of a kernel for a host, made from the host's own; modules come with it."""
+
+    where: str
+    """What the host's configuration was read from."""
+    text: str
+    changes: str
+    """How it differs from the host's, and why: a line for each symbol."""
+    folder: str
+    """Names the object folder: builds of variants that were asked for with the same words share it."""
+    objects: Objects
+    lacking: tuple[str, ...]
+    """Modules that the host uses and this kernel has not, in words."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +59,30 @@ class Plan:
     patches: list[Patch]
     fragments: list[Fragment]
     key: str
+    host: HostConfig | None = None
+
+    @property
+    def local_version(self) -> str:
+        """What follows the kernel version in the release; no distribution has what a host's kernel has."""
+        return (HOST_MARK if self.host else "") + artifact.local_version(self.variant, self.key)
 
     @property
     def release(self) -> str:
         """What `uname -r` will say."""
-        return self.source.kernel_version + artifact.local_version(self.variant, self.key)
+        return self.source.kernel_version + self.local_version
 
     @property
     def title(self) -> str:
         """Name of the build in messages."""
         return f"{self.variant} kernel for {self.arch.name}"
+
+    @property
+    def folder(self) -> str:
+        """Name of the object folder: the variants of one source and configuration share it."""
+        if self.host:
+            return f"{self.arch.name}-host-{self.host.folder}"
+        fragments = hashlib.sha256("\0".join(f.content for f in self.fragments).encode()).hexdigest()[:8]
+        return f"{self.arch.name}-{fragments}"
 
 
 def plan(
@@ -100,73 +130,104 @@ def compiler_version(arch: Arch) -> str:
     return "; ".join(output.splitlines()[0] for output in outputs if output)
 
 
-def build(job: Plan, paths: Paths, say: Say, jobs: int | None = None) -> Artifact:
-    """Return the artefact of `job`, building it when the cache has none.
+def build(
+    job: Plan, paths: Paths, say: Say, jobs: int | None = None, formats: Sequence[str] = ()
+) -> Artifact:
+    """Return the artefact of `job`, building what the cache lacks of it and of its packages.
 
     Raises ToolError: INPUT when a patch does not apply, a symbol is lost or the kernel does not
     compile, ENVIRONMENT when the disk is full.
     """
     target = paths.kernels / job.key
-    if (target / artifact.FILE).exists():
+    preflight.require(packages.needs(formats))
+    if kept := _kept(target, formats):
         say(f"{job.title}: {job.release} is in the cache")
-        return artifact.load(target)
-    scratch.need_space(paths.cache, 3, "building a kernel")
+        return kept
+    gigabytes = job.host.objects.disk_bytes / 1e9 if job.host else 3
+    scratch.need_space(paths.cache, round(gigabytes, 1), "building a kernel")
     with lock.held(job.source.lock, say, f"the source tree of line {job.source.line}"):
-        if (target / artifact.FILE).exists():
-            return artifact.load(target)
+        if kept := _kept(target, formats):
+            return kept
         say(f"{job.title}: preparing {job.release}")
         tree.prepare(job.source.tree, job.patches, f"{job.source.line} ({job.source.kernel_version})")
         with scratch.folder(paths.scratch, "kernel") as work:
             kbuild = Kbuild(job, paths, jobs or os.cpu_count() or 1)
             kbuild.configure()
             kbuild.compile(say)
-            return _publish(job, kbuild, work / "finished", target)
+            built = _kept(target, ()) or _publish(job, kbuild, work / "finished", target)
+            for kind in formats:
+                say(f"{job.title}: packing as {kind}")
+                built = _add_packages(built, kbuild, kind, work)
+            return built
 
 
-class Kbuild:
+def _kept(target: Path, formats: Sequence[str]) -> Artifact | None:
+    """Return what the cache has, if it has packages of all these formats."""
+    if not (target / artifact.FILE).exists():
+        return None
+    built = artifact.load(target)
+    return built if set(formats) <= {package.format for package in built.packages} else None
+
+
+class Kbuild(Make):
     """kbuild for one plan: an object directory shared by the variants of one source and fragment set."""
 
     def __init__(self, job: Plan, paths: Paths, jobs: int) -> None:
+        objects = paths.objects / job.source.folder.name / job.folder
+        super().__init__(job.arch, job.source.tree, objects, paths, jobs)
         self.job = job
-        self.jobs = jobs
-        self.ccache = paths.ccache
-        fragments = hashlib.sha256("\0".join(f.content for f in job.fragments).encode()).hexdigest()[:8]
-        self.objects = paths.objects / job.source.folder.name / f"{job.arch.name}-{fragments}"
-        self.objects.mkdir(parents=True, exist_ok=True)
-        self.log = self.objects / "build.log"
-        self.log.write_bytes(b"")
-
-    @property
-    def config(self) -> Path:
-        """The final configuration."""
-        return self.objects / ".config"
+        self.title = job.title
+        self.local_version = job.local_version
+        self.cache = paths.cache
 
     def configure(self) -> None:
         """Make .config from the fragments, everything they do not mention being off.
 
         The fragments go into allnoconfig rather than over its result: defaults that depend on what
         they choose (FRAME_WARN on 64 bits) would otherwise keep the value of a machine nobody asked for.
+        A host's whole configuration is final as it is.
         """
+        if self.job.host:
+            self.config.write_text(self.job.host.text)
+            self.make("olddefconfig")
+            return
         merged = self.objects / "fragments.config"
         merge = self.job.source.tree / "scripts/kconfig/merge_config.sh"
         fragments = [fragment.path for fragment in self.job.fragments]
-        self._run([merge, "-m", "-Q", "-O", self.objects, *fragments], "merging the fragments")
+        self.run([merge, "-m", "-Q", "-O", self.objects, *fragments], "merging the fragments")
         self.config.rename(merged)
-        self._make("allnoconfig", f"KCONFIG_ALLCONFIG={merged}")
-        self._make("olddefconfig")
+        self.make("allnoconfig", f"KCONFIG_ALLCONFIG={merged}")
+        self.make("olddefconfig")
         config.require_survival(self.job.fragments, self.config.read_text(), self.job.source.line)
 
     def compile(self, say: Say) -> None:
         """Compile and link the image; say now and then how far it is."""
         slow = once_every(PROGRESS_S, say)
-        goal = self.job.arch.make_target
-        self._make(goal, tick=lambda: slow(f"{self.job.title}: {self._objects_built()}"))
+
+        def tick() -> None:
+            slow(f"{self.title}: {self._objects_built()}")
+
+        image = self._timed(self.arch.make_target, tick)
+        if self.job.host:
+            Rates.load(self.cache).updated(image, self._timed("modules", tick), self.job.release).save(
+                self.cache
+            )
+
+    def _timed(self, goal: str, tick: Callable[[], None]) -> Spent:
+        """Make a goal; return the CPU seconds, and how many files the compiler cache did not have."""
+        stats = self.objects / STATS_LOG
+        stats.write_text("")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self.make(goal, tick=tick)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return Spent(seconds, stats.read_text().split().count("cache_miss"))
 
     def strip(self, target: Path) -> None:
         """Copy the image to `target`, without the symbols that neither QEMU nor kexec reads."""
         image = self.objects / self.job.arch.image
         if self.job.arch.image == "vmlinux":
-            self._run([f"{self.job.arch.cross_prefix}strip", "-s", "-o", target, image], "stripping vmlinux")
+            self.run([f"{self.job.arch.cross_prefix}strip", "-s", "-o", target, image], "stripping vmlinux")
         else:
             shutil.copyfile(image, target)
 
@@ -175,65 +236,17 @@ class Kbuild:
             done = sum(1 for line in lines if line.startswith(("  CC ", "  AS ")))
         return f"{done} files compiled"
 
-    def _make(self, goal: str, *settings: str, tick: Callable[[], None] | None = None) -> None:
-        arch = self.job.arch
-        self._run(
-            [
-                "make",
-                "-C",
-                self.job.source.tree,
-                f"O={self.objects}",
-                f"ARCH={arch.kbuild}",
-                f"CROSS_COMPILE={arch.cross_prefix}",
-                f"CC=ccache {arch.cross_prefix}gcc",
-                "HOSTCC=ccache gcc",
-                f"LOCALVERSION={artifact.local_version(self.job.variant, self.job.key)}",
-                *settings,
-                f"-j{self.jobs}",
-                goal,
-            ],
-            f"make {goal}",
-            tick,
-        )
-
-    def _run(self, command: Sequence[str | Path], doing: str, tick: Callable[[], None] | None = None) -> None:
-        result = process.run(command, env=self._environment(), log=self.log, tick=tick)
-        if result.returncode != 0:
-            raise self._failure(doing)
-
-    def _environment(self) -> dict[str, str]:
-        settings = {
-            "CCACHE_DIR": str(self.ccache),
-            "CCACHE_BASEDIR": str(self.ccache.parent),
-            "CCACHE_NOHASHDIR": "1",
-            "CCACHE_COMPILERCHECK": "content",
-            # A file that has to be compiled is not preprocessed before: kbuild lists what it includes.
-            "CCACHE_DEPEND": "1",
-            "CCACHE_MAXSIZE": "4G",
-        }
-        # A caller's make or kbuild settings are none of ours.
-        drop = (
-            "MAKEFLAGS",
-            "MFLAGS",
-            "MAKELEVEL",
-            "ARCH",
-            "CROSS_COMPILE",
-            "KCONFIG_",
-            "KBUILD_",
-            "LOCALVERSION",
-        )
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(drop)}
-        return kept | FIXED_ENVIRONMENT | settings
-
-    def _failure(self, doing: str) -> ToolError:
-        text = self.log.read_text(errors="replace")
-        if "No space left on device" in text:
-            return ToolError(f"{doing} failed: the disk is full", "free some space and run again")
-        errors = [
-            line.strip() for line in text.splitlines() if "error:" in line or line.startswith("make: ***")
-        ]
-        why = errors[0] if errors else process.last_line(text)
-        return ToolError(f"{self.job.title}: {doing} failed: {why}", f"see {self.log}", ExitCode.INPUT)
+    def modules(self, fresh: Path) -> None:
+        """Put the stripped modules into FRESH as a tarball, and beside it their modules.alias."""
+        root = fresh / "root"
+        self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1")
+        folder = root / "lib/modules" / self.job.release
+        for link in ("build", "source"):
+            (folder / link).unlink(missing_ok=True)
+        shutil.copyfile(folder / ALIASES, fresh / ALIASES)
+        with tarfile.open(fresh / MODULES, "w", format=tarfile.GNU_FORMAT) as archive:
+            archive.add(folder, f"lib/modules/{self.job.release}", filter=packages.owned_by_root)
+        shutil.rmtree(root)
 
 
 def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
@@ -241,6 +254,9 @@ def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
     fresh.mkdir()
     image = fresh / job.arch.artifact_image
     kbuild.strip(image)
+    if job.host:
+        kbuild.modules(fresh)
+        (fresh / CHANGES).write_text(job.host.changes)
     shutil.copyfile(kbuild.config, fresh / "config")
     shutil.copyfile(kbuild.log, fresh / "build.log")
     _check_release(job, kbuild)
@@ -256,10 +272,26 @@ def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
         patches=[patch.name for patch in job.patches],
         fragments=[fragment.name for fragment in job.fragments],
         built=datetime.now(UTC).isoformat(timespec="seconds"),
+        config_from=job.host.where if job.host else "",
+        modules=MODULES if job.host else "",
     )
     (fresh / artifact.FILE).write_text(built.to_json())
     scratch.publish(fresh, target)
     return built
+
+
+def _add_packages(built: Artifact, kbuild: Kbuild, kind: str, work: Path) -> Artifact:
+    """Make packages of a kind by kbuild, put them beside the image, and name them in artifact.json."""
+    fresh = work / kind
+    fresh.mkdir()
+    made = packages.make(kbuild, kind, fresh)
+    for package in made:
+        (fresh / package.file).replace(built.file.parent / package.file)
+    named = replace(built, packages=[one for one in built.packages if one.format != kind] + made)
+    text = work / artifact.FILE
+    text.write_text(named.to_json())
+    text.replace(built.file)
+    return named
 
 
 def _check_release(job: Plan, kbuild: Kbuild) -> None:
