@@ -59,8 +59,10 @@ def test_the_program_runs_as_a_unit_that_writes_its_answer(
     tool: Callable[[str, str], None],
     staging: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tool("systemd-run", f'printf "%s\\n" "$@" > {tmp_path}/called')
+    monkeypatch.setenv("HOTPLUG_RUN", "t:/lock.json")
 
     begin(unit, tmp_path / "program")
 
@@ -68,6 +70,7 @@ def test_the_program_runs_as_a_unit_that_writes_its_answer(
     folder = staging / "stage/switch"
     assert "--unit=hotplug-acceleration-switch.service" in called
     assert "--property=TimeoutStopSec=900" in called
+    assert "--setenv=HOTPLUG_RUN=t:/lock.json" in called
     assert f"--property=StandardOutput=file:{folder}/answer.json" in called
     assert called[-4:] == [str(folder / "hotplug-timer.pyz"), "smt", "off", "--json"]
     assert (folder / "hotplug-timer.pyz").read_text() == "the program"

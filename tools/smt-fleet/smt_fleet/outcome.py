@@ -36,6 +36,10 @@ class Host:
     phase: str = ""
     held: bool | None = None
     """Whether the run has the host's lock: None before it took it, False after it gave it back."""
+    renewed: str = ""
+    """When the run was last at work on the host, by its own time."""
+    lease: float | None = None
+    """Seconds for which that counts."""
     silent: bool = False
     """Whether the host has not answered since it was last asked."""
     failed: bool = False
@@ -68,7 +72,11 @@ class Host:
         if kind == "phase":
             self.phase = event["phase"]
         elif kind == "fact":
+            if event["name"] == "run_lock":
+                self.renewed, self.lease = event.get("at", ""), event["value"].get("lease")
             self._learn(event["name"], event["value"])
+        elif kind == "renews":
+            self.renewed = event["at"]
         elif kind == "answers":
             self.silent = False
         elif kind == "silent" and not self.judged:

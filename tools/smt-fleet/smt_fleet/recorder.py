@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hotplug_common.hostmodules import MODULES
 from smt_fleet import runs
 
 #: Facts that tell what became of a host.
@@ -20,7 +21,7 @@ FACTS = (
 #: Modules whose answers do, and what of them is kept: the rest is long.
 ANSWERS = {
     "host_state": ("facts",),
-    "run_lock": ("held",),
+    "run_lock": ("held", "lease"),
     "smt_state": ("online",),
     "smt_switch": ("changed", "online", "seconds"),
 }
@@ -38,6 +39,8 @@ PHASES = {
     "smt_switch": "change",
     "smt_timing": "measure",
 }
+#: Modules whose step on the host is a sign of life there, where the run has the host.
+RENEWING = frozenset(MODULES) - {"run_lock"}
 #: Tasks that the controller does by itself, whether the host answers or not.
 OF_CONTROLLER = (
     *("assert", "debug", "fail", "include_role", "include_tasks", "meta", "pause", "set_fact", "set_stats"),
@@ -77,6 +80,8 @@ class Recorder:
         if asked and host in self._silent and not said.get("unreachable"):
             self._silent.discard(host)
             self._note(host, "answers")
+        if module in RENEWING and not said.get("skipped"):
+            self._note(host, "renews")
 
     def failed(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
         """Note a task that failed; it may yet be rescued."""

@@ -19,6 +19,7 @@ from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied
+from hotplug_host.lease import own_run
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
 
@@ -71,6 +72,8 @@ def start(staging: Path, program: Path, words: list[str], timeout_s: int) -> Non
         "--quiet",
         f"--unit={UNIT}",
         "--description=SMT switch",
+        # Whether its controller lives or not, the unit renews the lease of the run.
+        *(f"--setenv={word}" for word in own_run()),
         # Its first signal lets the switch in progress end.
         f"--property=TimeoutStopSec={timeout_s}",
         f"--property=StandardOutput=file:{folder / ANSWER}",
