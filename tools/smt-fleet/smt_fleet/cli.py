@@ -61,6 +61,7 @@ examples:
 REGRESS_EXAMPLES = """\
 examples:
   smt-fleet regress -i inventory/mine --stock S/artifact.json --patched P/artifact.json --dir /srv/regress
+  smt-fleet regress -i inventory/mine --build 6.12 --dir /srv/regress
 """
 DEPLOY_EXAMPLES = """\
 examples:
@@ -217,8 +218,14 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
 def _add_regress(parser: argparse.ArgumentParser) -> None:
     for name in ("stock", "patched"):
         parser.add_argument(
-            f"--{name}", required=True, type=Path, metavar="FILE", help=f"artifact.json of the {name} kernel"
+            f"--{name}", type=Path, metavar="FILE", help=f"artifact.json of the {name} kernel"
         )
+    parser.add_argument(
+        "--build",
+        default="",
+        metavar="LINE",
+        help="build both kernels of this line first, and time what is new of them",
+    )
     parser.add_argument("--dir", required=True, type=Path, help="folder of the history")
 
 
@@ -307,8 +314,12 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
 
 def regress_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `regress`."""
+    given = {name: file for name in ("stock", "patched") if (file := getattr(arguments, name))}
+    if len(given) != (0 if arguments.build else 2):
+        raise ToolError("no kernels, or too many", "give --stock and --patched, or --build", ExitCode.USAGE)
     words = {
-        "regress_artifacts": {name: _artifact(getattr(arguments, name)) for name in ("stock", "patched")},
+        "regress_artifacts": {name: _artifact(file) for name, file in given.items()},
+        "regress_build": arguments.build,
         "regress_dir": str(arguments.dir.resolve()),
         # Kept, as a resumed run may go on past midnight.
         "regress_run": f"{datetime.now(UTC):%Y-%m-%d}",
