@@ -132,6 +132,30 @@ def test_a_switch_that_is_over_gives_the_host_back(
     assert not staging.exists()
 
 
+@pytest.mark.parametrize(("online", "cpus"), [("0-7", "5"), ("0,4", "0,4")])
+def test_the_switch_back_gives_interrupts_their_cpus(
+    unit: Unit, tool: Callable[[str, str], None], staging: Path, sysroot: Path, online: str, cpus: str
+) -> None:
+    tool("systemd-run", ":")
+    tool("systemctl", "echo inactive; exit 3")
+    present, interrupt = (
+        sysroot / name for name in ("sys/devices/system/cpu/present", "proc/irq/30/smp_affinity_list")
+    )
+    interrupt.parent.mkdir(parents=True)
+    present.write_text("0-7\n")
+    (sysroot / "sys/devices/system/cpu/online").write_text("0-7\n")
+    interrupt.write_text("5\n")
+    begin(unit, sysroot / "program")
+    interrupt.write_text("0,4\n")
+    (sysroot / "sys/devices/system/cpu/online").write_text(f"{online}\n")
+    (staging / "stage/switch/answer.json").write_text(json.dumps(ANSWER))
+
+    assert unit("finish", "--token=t")[0] == 0
+
+    assert interrupt.read_text().strip() == cpus
+    assert (staging / "placement.json").exists() == (online != "0-7")
+
+
 @pytest.mark.parametrize(
     ("record", "kept"),
     [
