@@ -133,7 +133,7 @@ def test_a_switch_that_is_over_gives_the_host_back(
 
 
 @pytest.mark.parametrize(("online", "cpus"), [("0-7", "5"), ("0,4", "0,4")])
-def test_the_switch_back_gives_interrupts_their_cpus(
+def test_the_switch_back_gives_interrupts_their_cpus(  # noqa: PLR0917
     unit: Unit, tool: Callable[[str, str], None], staging: Path, sysroot: Path, online: str, cpus: str
 ) -> None:
     tool("systemd-run", ":")

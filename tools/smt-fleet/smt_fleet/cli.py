@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -478,8 +479,20 @@ def resume(arguments: argparse.Namespace) -> int:
     if not pending:
         sys.stdout.write(f"{folder.name}: every host is as asked\n")
         return ExitCode.OK
+    if plan.command == "ab":
+        set_aside(Path(plan.variables.get("ab_results_dir", folder)), pending)
     sys.stderr.write(f"{PROGRAM}: going on with {len(pending)} hosts\n")
     return carry_out(folder, plan, pending)
+
+
+def set_aside(results: Path, hosts: Sequence[str]) -> None:
+    """Move what a run has measured of hosts that it begins anew: blocks of two boots would not compare."""
+    aside = next(path for number in numbers(1) if not (path := results / f"aside-{number}").exists())
+    for folder in [results / "raw" / name for name in hosts]:
+        if folder.is_dir():
+            aside.mkdir(exist_ok=True)
+            folder.rename(aside / folder.name)
+            sys.stderr.write(f"{PROGRAM}: what was measured of {folder.name} is in {aside} now\n")
 
 
 def rollback(arguments: argparse.Namespace) -> int:

@@ -84,10 +84,13 @@ class Host:
         elif kind == "failed" and not self.judged:
             self.message = event["message"]
         elif kind == "ended":
-            self.ended = True
-            self.failed = bool(self.measured) if self.judged else event["failed"]
-            # Taking the lock counts as a change for Ansible.
-            self.changed = event["changed"] if self.switched is None else self.switched
+            self.end(failed=bool(self.measured) if self.judged else event["failed"], changed=event["changed"])
+
+    def end(self, *, failed: bool, changed: bool) -> None:
+        """Note how the host ended, as far as it is known yet."""
+        self.ended, self.failed = True, failed
+        # Taking the lock counts as a change for Ansible.
+        self.changed = changed if self.switched is None else self.switched
 
     def _learn(self, name: str, value: Any) -> None:
         if name == "run_lock":
@@ -96,6 +99,8 @@ class Host:
             self.held = bool(value)
         elif name == "fleet_begun":
             self.begun = bool(value)
+        elif name == "fleet_done":
+            self.end(failed=False, changed=self.touched)
         elif name == "regress_failure":
             self.measured, self.message = value, value or self.message
         elif name == "regress_judged":

@@ -13,6 +13,7 @@ from smt_fleet import runs
 FACTS = (
     "boot_proof_seen",
     "fleet_begun",
+    "fleet_done",
     "preflight_record",
     "regress_failure",
     "regress_judged",
