@@ -71,6 +71,10 @@ def test_each_kernel_is_booted_and_timed_and_the_host_ends_as_it_was(host: FakeL
     assert [file.name for file in files] == ["01-stock.jsonl", "02-patched.jsonl"]
     runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
     assert [run["host"]["kernel_release"] for run in runs] == ["6.12-stock", "6.12-patched"]
+    units = [words for words in host.commands() if "--unit=hotplug-acceleration-timing" in words]
+    signs = [word for words in units for word in words if word.startswith("--setenv=HOTPLUG_RUN=")]
+    assert len(signs) == 2, "what times renews the lease of the run"
+    assert all(sign.endswith(f":{host.staging}/lock.json") for sign in signs)
     assert_back(host)
 
 
@@ -242,7 +246,7 @@ REFUSED = [
     ),
     Case(
         "held",
-        ["root@desk has been using this host since 2026-11-20T08:00:00Z", "ab_break_lock=true"],
+        ["root@desk has been using this host since 2026-11-20T08:00:00Z", "ab_break_lock=t"],
         prepare=held,
     ),
     Case(
@@ -350,7 +354,12 @@ def test_a_host_that_cannot_be_restored_is_shouted_about_and_rollback_brings_it_
     assert host.get("proc/cmdline").endswith("hotplug_acceleration.variant=stock")
     (host.root / "fault").unlink()
 
-    assert_fails(host.play("rollback.yml"), "make sure that this run is gone, then add -e ab_break_lock=true")
+    token = json.loads((host.staging / "lock.json").read_text())["token"]
+    assert_fails(
+        host.play("rollback.yml"),
+        "its lease runs out in ",
+        f"make sure that this run is gone, then add -e ab_break_lock={token}",
+    )
     assert host.get("proc/cmdline").endswith("hotplug_acceleration.variant=stock")
 
     result = host.play("rollback.yml", ab_break_lock=True)

@@ -294,7 +294,7 @@ def test_rollback_puts_back_what_a_run_that_died_has_switched(server: FakeLpar) 
 
     again_held = server.play("clocks.yml", clocks_restore=True)
     assert_fails(
-        again_held, "root@desk has been using this host", "rollback.yml --limit fake -e ab_break_lock=true"
+        again_held, "root@desk has been using this host", "rollback.yml --limit fake -e ab_break_lock=t"
     )
     assert current(server) == "hpet"
 

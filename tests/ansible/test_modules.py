@@ -47,19 +47,40 @@ def test_a_host_is_read_and_changed_once(run: Any, switching: FakeLpar) -> None:
 
 def test_a_lock_is_taken_by_one_run_and_names_it(run: Any, switching: FakeLpar) -> None:
     lock = {"staging": str(switching.staging)}
+    given = {"lease": 600, "next_step": "break it by -e ab_break_lock=TOKEN"}
     result = run(
         {
-            "smt.hotplug.run_lock": {"action": "acquire", "record": {"switch": "off"}, **lock},
+            "smt.hotplug.run_lock": {"action": "acquire", "record": {"switch": "off"}, **lock, **given},
             "register": "lock",
         },
-        {"smt.hotplug.run_lock": {"action": "acquire", **lock}, "register": "other", "ignore_errors": True},
-        told("{{ other.msg }}"),
+        {
+            "smt.hotplug.run_lock": {"action": "acquire", **lock, **given},
+            "register": "other",
+            "ignore_errors": True,
+        },
+        told("{{ other.msg | replace(lock.token, 'ITS-TOKEN') }}"),
         {"smt.hotplug.run_lock": {"action": "release", "token": "{{ lock.token }}", **lock}},
     )
     assert result.code == 0, result.output
     assert "fake: the lock is not acquired: root@" in result.flat
-    assert "; look for the run on the controllers of this host" in result.flat
-    assert not (switching.staging / "lock.json").exists()
+    assert "s ago, its lease runs out in " in result.flat
+    assert "; break it by -e ab_break_lock=ITS-TOKEN" in result.flat
+    assert not switching.staging.exists()
+
+
+def test_each_module_is_a_sign_of_life_while_the_run_has_the_host(run: Any, switching: FakeLpar) -> None:
+    lock, sign = {"staging": str(switching.staging)}, switching.staging / "lease.json"
+    module = {"smt.hotplug.rcu_expedited": {"value": "0"}}
+    result = run(
+        {"smt.hotplug.run_lock": {"action": "acquire", **lock}, "register": "lock"},
+        {"ansible.builtin.raw": f"rm {sign}"},
+        module,
+        {"ansible.builtin.raw": f"cat {sign}"},
+        {"smt.hotplug.run_lock": {"action": "release", "token": "{{ lock.token }}", **lock}},
+        module,
+    )
+    assert result.code == 0, result.output
+    assert not switching.staging.exists(), "afterwards a module is no sign of a run"
 
 
 def test_check_mode_changes_nothing_and_reads_all_the_same(run: Any, switching: FakeLpar) -> None:

@@ -178,7 +178,7 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
     assert ", expedited" in result.flat
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert left(switching) == ["applied.json"]
+    assert left(switching) == ["applied.json", "placement.json"]
     switches = switching.get("ppc64_cpu.log").splitlines()
 
     result = switching.play("apply.yml", smt_switch_level="off")
@@ -186,6 +186,27 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online as it is" in result.flat
     assert switching.get("ppc64_cpu.log").splitlines() == switches
+
+
+@pytest.mark.parametrize("back", ["rollback", "apply"])
+def test_interrupts_have_their_cpus_again_once_a_switch_is_undone(switching: FakeLpar, back: str) -> None:
+    queue = "sys/class/net/eth0/queues/rx-0/rps_cpus"
+    switching.put("proc/irq/30/smp_affinity_list", "5")
+    switching.put(queue, "f0")
+    result = switching.play("apply.yml", smt_switch_level="off")
+    assert result.code == 0, result.output
+    assert switching.get("proc/irq/30/smp_affinity_list") != "5"
+    switching.put(queue, "11")
+    if back == "rollback":
+        # The files of a fake host do nothing when a step writes to them.
+        switching.write_control("on")
+
+    result = switching.play(f"{back}.yml", **({"smt_switch_level": "on"} if back == "apply" else {}))
+
+    assert result.code == 0, result.output
+    assert switching.get("proc/irq/30/smp_affinity_list") == "5"
+    assert f"fake: /{queue} says 11 and said f0 before the switch" in result.flat
+    assert not switching.staging.exists()
 
 
 @pytest.mark.parametrize("boot", ["this", "earlier"])
@@ -268,7 +289,7 @@ def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
     assert switching.get("ppc64_cpu.log").splitlines() == ["--smt=off"]
-    assert left(switching) == ["applied.json"]
+    assert left(switching) == ["applied.json", "placement.json"]
 
 
 @pytest.mark.slow
@@ -317,7 +338,7 @@ def test_a_switch_that_fails_names_the_cpu_and_gives_the_host_back(switching: Fa
     assert "CPUs 6-7 online but should be offline" in result.flat
     assert "other" not in result.output, "the next host is not touched"
     assert switching.get("sys/kernel/rcu_expedited") == "0"
-    assert left(switching) == ["applied.json"]
+    assert left(switching) == ["applied.json", "placement.json"]
 
 
 def held(host: FakeLpar) -> None:

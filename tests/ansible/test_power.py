@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.ansible.test_ab import OWNER
 from tests.ansible.test_smt_fleet import Fleet, fleet
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, MACHINE, REPO
+from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, MACHINE, REPO
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -80,6 +82,58 @@ def test_a_host_that_hangs_is_power_cycled_once_and_is_back(tmp_path: Path) -> N
     assert "was power-cycled, and is back on 6.12-default" in " ".join(out.split())
     assert made.fleet.first.get("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
     assert not (made.fleet.first.staging / "lock.json").exists()
+
+
+def left_on_a_kernel(made: Managed) -> None:
+    """Have a run die on a kernel of its own, which then hangs."""
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
+    record |= {"smt_level": "on", "online": "0-7", "present": "0-7"}
+    host = made.fleet.first
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER | {"default": record}))
+    host.put("proc/sys/kernel/osrelease", "6.12-patched")
+    host.put("proc/cmdline", f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched")
+
+
+def test_a_rollback_power_cycles_a_silent_host_once_and_brings_it_back(tmp_path: Path) -> None:
+    made = managed(tmp_path, hangs=False)
+    left_on_a_kernel(made)
+    made.fleet.first.put("down", "")
+
+    code, out = made.fleet.start("rollback", "-e", "ab_break_lock=t")
+
+    assert code == 0, out
+    assert made.fleet.verdicts() == {"lpar1": "ok"}
+    assert [line.split()[1] for line in made.asked()] == ["mkvterm", "chsysstate"]
+    (kept,) = (tmp_path / "runs").glob("*/console/lpar1.log")
+    assert kept.read_text() == "Oops: Kernel access of bad area\n"
+    assert made.fleet.first.get("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+    assert not made.fleet.first.staging.exists()
+
+
+def test_a_power_cycle_breaks_no_lock(tmp_path: Path) -> None:
+    made = managed(tmp_path, hangs=False)
+    left_on_a_kernel(made)
+    made.fleet.first.put("down", "")
+
+    code, out = made.fleet.start("rollback")
+
+    assert code == 6, out
+    assert "add -e ab_break_lock=t" in made.fleet.rows()["lpar1"]["message"]
+    assert len(made.asked()) == 2
+    assert (made.fleet.first.staging / "lock.json").exists()
+
+
+@pytest.mark.parametrize(("given", "words"), [(True, ["--check"]), (False, [])])
+def test_a_rollback_leaves_the_power_alone(tmp_path: Path, given: bool, words: list[str]) -> None:
+    """In check mode, and without a command for it."""
+    made = managed(tmp_path, hangs=False, given=given)
+    left_on_a_kernel(made)
+    made.fleet.first.put("down", "")
+
+    result = made.fleet.first.play("rollback.yml", *words)
+
+    assert result.code == 2, result.output
+    assert made.asked() == []
 
 
 def test_a_host_that_answers_is_not_power_cycled(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,72 @@ def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeLpar) -> None:
     assert result.code == 0, result.output
     assert raw(lpar)[3:] == ["04-patched.jsonl"]
     assert [run["kernel"] for run in store(lpar)][3:] == ["6.12-patched-2"]
+
+
+#: Does what lpar-lab does: builds a variant, and packs it. Notes what it was called with.
+LPAR_LAB = """#!{python}
+import json, shutil, sys
+from pathlib import Path
+work = Path({work!r})
+with (work / "calls").open("a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+if sys.argv[1] == "build-kernel":
+    print(work / "artifacts" / sys.argv[sys.argv.index("--variant") + 1] / "artifact.json")
+else:
+    options = dict(word.split("=") for word in sys.argv[3:])
+    shutil.copytree(work / "packed" / Path(sys.argv[2]).parent.name, options["--output-dir"])
+"""
+
+
+@pytest.mark.slow
+def test_the_newest_kernels_are_built_and_timed_once(lpar: FakeLpar) -> None:
+    tool = lpar.work / "lpar-lab"
+    tool.write_text(LPAR_LAB.format(python=sys.executable, work=str(lpar.work)))
+    tool.chmod(0o755)
+    del lpar.variables["regress_artifacts"]
+    lpar.variables |= {"build_tool": str(tool), "regress_build": 7.2}
+    for name in ("stock", "patched"):
+        lpar.packed(name)
+
+    result = lpar.play("regress.yml", "--limit", "fake")
+
+    assert result.code == 0, result.output
+    calls = [json.loads(line) for line in (lpar.work / "calls").read_text().splitlines()]
+    built = [call for call in calls if call[0] == "build-kernel"]
+    assert [(call[call.index("--line") + 1], call[call.index("--variant") + 1]) for call in built] == [
+        ("7.2", "stock"),
+        ("7.2", "patched"),
+    ]
+    assert [(run["variant"], run["kernel"]) for run in store(lpar)] == [
+        ("stock", "6.12-stock"),
+        ("expedited", "6.12-stock"),
+        ("patched", "6.12-patched"),
+    ]
+    nothing = lpar.results / "nothing-timed"
+    assert not nothing.exists()
+    commands, kept = lpar.commands(), store(lpar)
+
+    # The next night: nothing is new, and what the history says of older runs is no failure of this one.
+    result = lpar.play("regress.yml", regress_run="next")
+
+    assert result.code == 0, result.output
+    assert "fake: nothing was timed: stock, expedited, patched of these kernels were measured" in result.flat
+    assert "every host has measured the newest kernels, 6.12-stock and 6.12-patched" in result.flat
+    assert nothing.read_text().split() == ["stock=6.12-stock", "expedited=6.12-stock", "patched=6.12-patched"]
+    assert (lpar.commands(), store(lpar)) == (commands, kept)
+
+    # A patch has changed.
+    lpar.packed("patched", release="6.12-patched-2", boots="6.12-patched-2")
+
+    result = lpar.play("regress.yml", regress_run="third")
+
+    assert result.code == 0, result.output
+    assert "fake: measured patched" in result.flat
+    assert [(run["variant"], run["kernel"]) for run in store(lpar)[3:]] == [("patched", "6.12-patched-2")]
+
+    assert_fails(
+        lpar.play("regress.yml", "--check"), "give it stock and patched, as check mode builds nothing"
+    )
 
 
 @pytest.mark.slow

@@ -96,6 +96,22 @@ def test_a_run_that_did_not_get_to_its_end_is_no_verdict(
     assert "regress: error: " in done.stderr
 
 
+def test_a_night_without_a_new_kernel_is_well(controller: Controller) -> None:
+    """Though the history has a regression: it was reported when it was found."""
+    write(controller.directory / "history", SLOWER)
+    controller.playbook(f"printf 'stock=1\\npatched=2\\n' > {controller.directory}/nothing-timed")
+
+    done = controller.run()
+
+    assert (done.returncode, done.stdout) == (
+        0,
+        "regress: nothing was timed: the newest kernels were measured before: stock=1 patched=2\n",
+    )
+
+    controller.playbook("exit 0")
+    assert controller.run().returncode == 8, "it is of that run only"
+
+
 def test_of_two_runs_one_goes_on(controller: Controller) -> None:
     controller.directory.mkdir()
     with (controller.directory / "lock").open("w") as lock:

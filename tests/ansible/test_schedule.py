@@ -78,6 +78,8 @@ def test_a_schedule_is_installed(node: FakeLpar) -> None:
         f"@{node.work / 'regress.json'}",
     ]
     assert service["ReadWritePaths"] == str(node.work / "regress")
+    environment = (node.root / SERVICE).read_text()
+    assert f"Environment=XDG_CACHE_HOME={node.work}/regress/cache\n" in environment, "a build needs a cache"
     assert (node.work / "regress").is_dir()
     assert "Next elapse" in result.output
     assert list((node.work / "tmp").iterdir()) == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -272,3 +274,69 @@ def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
     assert made.verdicts() == dict.fromkeys(made.hosts, "unfit")
     assert "TASK [ab : Ask the history]" in out
     assert "root@desk has been using this host since" in made.rows()["lpar1"]["message"]
+
+
+@pytest.mark.parametrize("command", ["ab", "regress"])
+def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path: Path, command: str) -> None:
+    """The host that was at work is rolled back first, as its lock is that of a dead run."""
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    lpar1, lpar2, lpar3 = made.hosts.values()
+    words = [word for kernel in kernels for word in ("--variant", kernel)]
+    results = tmp_path / "results"
+    where = ["--results", str(results)]
+    if command == "regress":
+        words = [word for kernel in kernels for word in f"--{kernel}".split("=", 1)]
+        where = ["--dir", str(results)]
+    inventory, variables = made.first.options()[1::2]
+    controller = subprocess.Popen(
+        [
+            *(*ROOT_HERE, str(BIN / "smt-fleet"), command, "--output-dir", "runs", "-i", inventory),
+            *("-e", variables, *words, *where, "-e", "ab_iterations=1"),
+        ],
+        env=made.first.environment(),
+        cwd=made.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        # Its second kernel is booted: there are results of the first one.
+        while not lpar2.has("proc/cmdline") or "variant=patched" not in lpar2.get("proc/cmdline"):
+            assert controller.poll() is None
+            time.sleep(0.1)
+    finally:
+        os.killpg(controller.pid, signal.SIGKILL)
+        controller.wait()
+    (run,) = (tmp_path / "runs").iterdir()
+
+    code, out = made.call("status", run.name, "--format", "json")
+
+    rows = {row["host"]: row for row in json.loads(out[out.index("{") :])["hosts"]}
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "lpar1": "ok",
+        "lpar2": "LEFT-CHANGED",
+        "lpar3": "not-reached",
+    }
+    assert "its lease runs out in " in rows["lpar2"]["lock"]
+    assert rows["lpar1"]["lock"] is None
+
+    token = json.loads(lpar2.get("var/lib/hotplug-acceleration/lock.json"))["token"]
+    code, out = made.call("rollback", run.name, "-e", f"ab_break_lock={token}")
+    assert code == 0, out
+    done = [lpar1.commands(), sorted(results.glob("**/raw/lpar1/*"))]
+
+    code, out = made.call("resume", run.name)
+
+    # A history of one night is too short for a verdict, which is no failure here.
+    assert code == 0, out
+    assert [lpar1.commands(), sorted(results.glob("**/raw/lpar1/*"))] == done, "it is not touched again"
+    expected = 4 if command == "ab" else 3
+    for name, host in made.hosts.items():
+        files = [path.read_text().splitlines()[-1] for path in results.glob(f"**/raw/{name}/*.jsonl")]
+        assert [json.loads(line)["outcome"] for line in files] == ["complete"] * expected
+        assert not host.staging.exists()
+    if command == "ab":
+        assert list((results / "aside-1/lpar2").iterdir()), "what the dead run measured is kept"
+    rows = json.loads((run / "summary.json").read_text())["hosts"]
+    assert [row["verdict"] for row in rows] == ["ok"] * 3
+    assert len(lpar3.commands()) > 0

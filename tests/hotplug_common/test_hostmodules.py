@@ -19,7 +19,9 @@ from hotplug_common.hostmodules import (
     HostModule,
     Task,
     answer_of,
+    environment,
     lock_owner,
+    run_after,
     turns,
 )
 from hotplug_host.agent.command import STEPS
@@ -83,7 +85,7 @@ def test_a_step_knows_each_option_of_its_module(name: str) -> None:
     known = step_options(words)
     options = documented(name)["options"]
     switch = {"level", "tune_fqs"} if name == "smt_switch" else set()
-    lock = {"action", "staging", "record", "token"} if name == "run_lock" else set()
+    lock = {"action", "staging", "record", "token", "lease"} if name == "run_lock" else set()
     assert set(options) - switch - lock <= set(known)
     assert set(known) - GIVEN <= set(options)
     for option, action in known.items():
@@ -161,14 +163,35 @@ def test_turns(hosts: int, forks: int, expected: int) -> None:
 
 def test_a_lock_names_the_run() -> None:
     lock = {"token": "t", "owner": "root@lab", "started": "now"}
-    options = {"action": "acquire", "staging": "/s", "record": {"switch": "off"}}
-    where, acquire = MODULES["run_lock"].arguments(options, Task(lock=lock))[1:]
+    options = {"action": "acquire", "staging": "/s", "record": {"switch": "off"}, "lease": 600}
+    where, acquire = MODULES["run_lock"].arguments(options, Task(lock=lock, turns=2))[1:]
     assert where == "--lock=/s/lock.json"
-    assert json.loads(acquire.removeprefix("--acquire=")) == {"switch": "off", **lock}
+    assert json.loads(acquire.removeprefix("--acquire=")) == {"switch": "off", "lease": 1200, **lock}
     release = MODULES["run_lock"].arguments(
         {"action": "release", "staging": "/s", "token": "any"}, Task(lock=lock)
     )
     assert release[-1] == "--release=any"
+
+
+def test_what_is_done_for_a_run_names_it() -> None:
+    assert environment(Task()) == ""
+    assert environment(Task(run="t:/s p/lock.json")) == "HOTPLUG_RUN='t:/s p/lock.json' "
+
+
+@pytest.mark.parametrize(
+    ("module", "action", "run"),
+    [
+        ("run_lock", "acquire", "t:/s/lock.json"),
+        ("run_lock", "release", ""),
+        ("smt_switch", "start", None),
+        ("smt_switch", "finish", ""),
+        ("boot_fallback", "arm", None),
+        ("smt_state", None, None),
+    ],
+)
+def test_which_run_has_the_host_afterwards(module: str, action: str | None, run: str | None) -> None:
+    options = {"staging": "/s"} | ({"action": action} if action else {})
+    assert run_after(module, options, Task(lock={"token": "t"})) == run
 
 
 @pytest.mark.parametrize(
@@ -207,5 +230,8 @@ def test_a_failure_is_one_line_with_a_next_step() -> None:
         "lpar1: SMT could not be set to off: CPU 7 is online;"
         " look for refused CPUs in the kernel log of the host"
     )
+    held = {"action": "acquire", "next_step": "break it by -e ab_break_lock=TOKEN"}
+    said = MODULES["run_lock"].fault("lpar1", held, "root@desk has it", {"token": "t7"})
+    assert said == "lpar1: the lock is not acquired: root@desk has it; break it by -e ab_break_lock=t7"
     told = {"level": "off", "what": "SMT is not back", "next_step": "call the owner"}
     assert module.fault("lpar1", told, "gone") == "lpar1: SMT is not back: gone; call the owner"

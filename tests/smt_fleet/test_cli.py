@@ -273,6 +273,14 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
     assert given["regress_dir"] == str(stand.folder / "kept")
     assert given["regress_max_fail_percentage"] == 0
 
+    assert stand.call("regress", *hosts, "--build", "6.12", "--dir", str(stand.folder / "kept"))[0] == 0
+    given = variables(stand.calls()[-1])
+    assert (given["regress_build"], given["regress_artifacts"]) == ("6.12", {})
+    for words in ((), files[:2], (*files, "--build", "6.12")):
+        code, _, err = stand.call("regress", *hosts, *words, "--dir", str(stand.folder / "kept"))
+        assert code == 2
+        assert "give --stock and --patched, or --build" in err
+
 
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     words = ("plan", "apply", "-i", str(stand.inventory), "--level", "off", "--minutes", "10", "--soak", "5")

@@ -27,6 +27,7 @@ def judged(failure: str) -> list[dict[str, Any]]:
 
 
 CHECK = event("phase", phase="check")
+DONE = fact("fleet_done", True)
 HOLDS, GIVEN_BACK = fact("run_lock", {"held": True}), fact("run_lock", {"held": False})
 FAILED = event("failed", message="it did not work")
 SILENT = event("silent", message="no route to host")
@@ -67,6 +68,10 @@ def switched(*, changed: bool, seconds: float | None) -> dict[str, Any]:
         ([CHECK, HOLDS, FAILED, ended(failed=True)], "LEFT-CHANGED", 6),
         ([CHECK, HOLDS, SILENT, ended(failed=True)], "LEFT-CHANGED", 6),
         ([CHECK, HOLDS], "LEFT-CHANGED", 6),
+        ([CHECK, HOLDS, GIVEN_BACK, DONE], "ok", 0),
+        ([CHECK, DONE], "ok-unchanged", 0),
+        ([CHECK, HOLDS, switched(changed=False, seconds=0), GIVEN_BACK, DONE], "ok-unchanged", 0),
+        ([CHECK, HOLDS, GIVEN_BACK, DONE, FAILED, ended(failed=True)], "failed-restored", 5),
         ([CHECK], "not-reached", 7),
         ([], "not-reached", 7),
         ([CHECK, fact("fleet_begun", False), ended(failed=False)], "not-reached", 7),
@@ -129,7 +134,8 @@ def test_the_worst_host_is_the_exit_code() -> None:
         assert outcome([planned, *ok, *unfit, *late, *last, {"event": "end"}], undoes=False).code == code
 
 
-EVENTS = [CHECK, HOLDS, GIVEN_BACK, FAILED, SILENT, event("answers"), ended(failed=True), ended(failed=False)]
+ENDS = [DONE, ended(failed=True), ended(failed=False)]
+EVENTS = [CHECK, HOLDS, GIVEN_BACK, FAILED, SILENT, event("answers"), *ENDS]
 
 
 @given(st.lists(st.sampled_from(EVENTS)), st.booleans())

@@ -61,7 +61,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         try:
             with _no_longer_than(options["answer_timeout"]):
                 ran = self._low_level_execute_command(
-                    self._command(variables, module.arguments(options, task)), in_data=_program()
+                    self._command(variables, task, module.arguments(options, task)), in_data=_program()
                 )
         except AnsibleConnectionFailure as fault:
             return {**result, **_failed(module.fault(host, options, str(fault)), reached=False)}
@@ -70,12 +70,15 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, **_failed(module.fault(host, options, fault), reached=False)}
         answer = hostmodules.answer_of(ran["rc"], ran["stdout"], ran["stderr"])
         if answer.fault:
-            failure = _failed(module.fault(host, options, answer.fault), reached=True)
+            failure = _failed(module.fault(host, options, answer.fault, answer.values), reached=True)
             return {**result, **failure, "rc": ran["rc"]}
         changed = module.changes and bool(answer.values.get("changed"))
         result.update(answer.values, changed=changed, rc=ran["rc"])
         if name == "run_lock":
-            result.update(task.lock, held=options["action"] == "acquire")
+            held = options["action"] == "acquire"
+            result.update(task.lock, held=held, lease=hostmodules.lease(options, task))
+        if (run := hostmodules.run_after(name, options, task)) is not None:
+            result["ansible_facts"] = {"host_run": run}
         if name == "host_state":
             result["ansible_facts"] = {
                 "host_state": answer.values["facts"],
@@ -108,6 +111,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         }
         return hostmodules.Task(
             check=self._task.check_mode,
+            run=str((variables.get("ansible_facts") or {}).get("host_run", "")),
             sysroot=str(plain.get("hotplug_sysroot") or "/"),
             turns=hostmodules.turns(
                 len(variables.get("ansible_play_batch", [])), int(variables.get("ansible_forks", 1))
@@ -119,9 +123,9 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             },
         )
 
-    def _command(self, variables: Mapping[str, Any], arguments: list[str]) -> str:
+    def _command(self, variables: Mapping[str, Any], task: hostmodules.Task, arguments: list[str]) -> str:
         python = self._templar.template(variables.get("ansible_python_interpreter") or "python3")
-        return shlex.join([python, "-", *arguments])
+        return hostmodules.environment(task) + shlex.join([python, "-", *arguments])
 
 
 def _failed(message: str, *, reached: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@ module: run_lock
 short_description: Take a host for one run, or give it back
 description:
   - The lock is one file, which survives reboots and has the way back in it.
-  - Names the holder, and since when, where another run has the host.
+  - Names the holder, since when, and whether that run is alive, where another run has the host.
   - The owner is the job and user of AWX, or else user and machine of the controller, and the change number.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
@@ -22,6 +22,14 @@ options:
   record:
     description: What is written beside the owner, such as the state to go back to.
     type: dict
+  lease:
+    description:
+      - Seconds for which a sign of life of the run counts, such as the longest step on a host takes.
+      - Such a sign is each module of the run that reaches the host, and what a unit of the run does there.
+      - A lease that ran out lets no other run in. It is reported beside the holder.
+      - Where hosts of a batch share a fork, it is longer by that factor.
+    type: int
+    default: 9000
   token:
     description: Token of the run that took it, or V(any).
     type: str
@@ -53,6 +61,10 @@ started:
   description: When, in UTC.
   returned: success
   type: str
+lease:
+  description: Seconds for which a sign of life of the run counts, with the share of a fork in it.
+  returned: success
+  type: int
 held:
   description: Whether this run has the host now.
   returned: success

@@ -24,6 +24,11 @@ options:
       CPU list that was present when the other lists were recorded. CPUs that DLPAR added since are left
       alone, and those that it removed are not asked for.
     type: str
+  staging:
+    description:
+      - Directory on the host with what a switch kept of interrupts, network queues and tasks.
+      - Once the CPUs of then are online, interrupts are given theirs again, and what is lost is returned.
+    type: path
 """
 
 EXAMPLES = """
@@ -39,4 +44,9 @@ online:
   description: CPU list that is online now.
   returned: success
   type: str
+lost:
+  description: What a switch took from interrupts, queues and tasks and cannot be given back, in lines.
+  returned: success
+  type: list
+  elements: str
 """

@@ -51,14 +51,17 @@ def test_of_many_runs_exactly_one_gets_the_host(tmp_path: Path) -> None:
     winner = json.loads(lock.read_text())["owner"]
     assert told.count("") == 1
     assert set(told) - {""} == {f"{winner} has been using this host since now"}
-    assert [path.name for path in lock.parent.iterdir()] == ["lock.json"]
+    assert sorted(path.name for path in lock.parent.iterdir()) == ["lease.json", "lock.json"]
 
 
 def test_only_its_owner_or_a_rollback_gives_a_lock_back(tmp_path: Path, step: Step) -> None:
     lock = tmp_path / "staging/lock.json"
     assert take(step, lock, "mine") == (0, {"changed": True})
 
-    assert give(step, lock, "yours") == (3, {"error": "mine@desk has been using this host since now"})
+    assert give(step, lock, "yours") == (
+        3,
+        {"error": "mine@desk has been using this host since now", "token": "mine"},
+    )
     assert lock.exists()
 
     assert give(step, lock, "mine") == (0, {"changed": True})
@@ -74,7 +77,7 @@ def test_only_its_owner_or_a_rollback_gives_a_lock_back(tmp_path: Path, step: St
 def test_a_damaged_lock_is_held_by_an_unknown_run(tmp_path: Path, step: Step) -> None:
     lock = tmp_path / "lock.json"
     lock.write_text("{")
-    unknown = {"error": "unknown has been using this host since unknown"}
+    unknown = {"error": "unknown has been using this host since unknown", "token": "unknown"}
     assert take(step, lock, "mine") == (3, unknown)
     assert give(step, lock, "mine") == (3, unknown)
     assert give(step, lock, "any")[0] == 0

@@ -59,8 +59,10 @@ def test_the_program_runs_as_a_unit_that_writes_its_answer(
     tool: Callable[[str, str], None],
     staging: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tool("systemd-run", f'printf "%s\\n" "$@" > {tmp_path}/called')
+    monkeypatch.setenv("HOTPLUG_RUN", "t:/lock.json")
 
     begin(unit, tmp_path / "program")
 
@@ -68,6 +70,7 @@ def test_the_program_runs_as_a_unit_that_writes_its_answer(
     folder = staging / "stage/switch"
     assert "--unit=hotplug-acceleration-switch.service" in called
     assert "--property=TimeoutStopSec=900" in called
+    assert "--setenv=HOTPLUG_RUN=t:/lock.json" in called
     assert f"--property=StandardOutput=file:{folder}/answer.json" in called
     assert called[-4:] == [str(folder / "hotplug-timer.pyz"), "smt", "off", "--json"]
     assert (folder / "hotplug-timer.pyz").read_text() == "the program"
@@ -127,6 +130,30 @@ def test_a_switch_that_is_over_gives_the_host_back(
     assert unit("finish", "--token=t") == answer
 
     assert not staging.exists()
+
+
+@pytest.mark.parametrize(("online", "cpus"), [("0-7", "5"), ("0,4", "0,4")])
+def test_the_switch_back_gives_interrupts_their_cpus(  # noqa: PLR0917
+    unit: Unit, tool: Callable[[str, str], None], staging: Path, sysroot: Path, online: str, cpus: str
+) -> None:
+    tool("systemd-run", ":")
+    tool("systemctl", "echo inactive; exit 3")
+    present, interrupt = (
+        sysroot / name for name in ("sys/devices/system/cpu/present", "proc/irq/30/smp_affinity_list")
+    )
+    interrupt.parent.mkdir(parents=True)
+    present.write_text("0-7\n")
+    (sysroot / "sys/devices/system/cpu/online").write_text("0-7\n")
+    interrupt.write_text("5\n")
+    begin(unit, sysroot / "program")
+    interrupt.write_text("0,4\n")
+    (sysroot / "sys/devices/system/cpu/online").write_text(f"{online}\n")
+    (staging / "stage/switch/answer.json").write_text(json.dumps(ANSWER))
+
+    assert unit("finish", "--token=t")[0] == 0
+
+    assert interrupt.read_text().strip() == cpus
+    assert (staging / "placement.json").exists() == (online != "0-7")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ def test_a_host_is_kept_under_the_name_it_is_given(tmp_path: Path) -> None:
     assert run("add", results, "--store", folder) == ExitCode.INPUT
     assert run("add", results, "--store", folder, "--host", " ") == ExitCode.USAGE
     assert len((folder / RUNS).read_text().splitlines()) == 2
+
+
+def test_what_a_host_has_measured_of_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that failed measured nothing, and another kernel is not this one."""
+    folder = tmp_path / "store"
+    words = ("stock=6.1-a", "patched=6.1-b", "expedited=6.1-a", "--store", folder)
+
+    assert run("measured", *words, "--host", "madeup1") == ExitCode.OK
+    assert capsys.readouterr().out == "", "a history that begins"
+    entries = [
+        replace(STEADY[0], variant="stock", kernel="6.1-a"),
+        replace(STEADY[1], variant="patched", kernel="6.1-old"),
+        replace(STEADY[2], variant="expedited", kernel="6.1-a", failed="failed"),
+    ]
+    write(folder, entries)
+    for host, expected in (("madeup1", "stock\n"), ("another", "")):
+        assert run("measured", *words, "--host", host) == ExitCode.OK
+        assert capsys.readouterr().out == expected
+    assert run("measured", "stock", "--host", "madeup1", "--store", folder) == ExitCode.USAGE
 
 
 def test_a_series_that_ended_is_left_out_by_its_age(tmp_path: Path) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hotplug_host.lease import RUN, SECONDS
+
 Options = Mapping[str, Any]
+EMPTY: Mapping[str, Any] = {}
 
 #: Options that each module has beside its own, as in plugins/doc_fragments/host_program.py.
 SHARED: Mapping[str, Mapping[str, Any]] = {
@@ -30,6 +34,8 @@ class Task:
     """How many hosts of a batch share one of Ansible's forks."""
     lock: Mapping[str, str] = field(default_factory=dict)
     """What identifies the run in a lock that it takes: `token`, `owner`, `started`."""
+    run: str = ""
+    """The run that has the host, by its token and its lock; empty where none of this play has it."""
 
 
 def plain(options: Options, task: Task) -> list[str]:
@@ -57,10 +63,35 @@ def _fallback(options: Options, task: Task) -> list[str]:
 
 
 def _lock(options: Options, task: Task) -> list[str]:
-    where = f"--lock={options['staging']}/lock.json"
+    where = f"--lock={lock_file(options)}"
     if options["action"] == "acquire":
-        return [where, f"--acquire={json.dumps({**(options['record'] or {}), **task.lock})}"]
+        record = {**(options["record"] or {}), SECONDS: lease(options, task), **task.lock}
+        return [where, f"--acquire={json.dumps(record)}"]
     return [where, f"--release={options['token']}"]
+
+
+def lease(options: Options, task: Task) -> int:
+    """With fewer forks than hosts, a host is asked after others, each of which may take that long."""
+    seconds: int = options["lease"] * task.turns
+    return seconds
+
+
+def lock_file(options: Options) -> str:
+    """Return the lock's file on the host."""
+    return f"{options['staging']}/lock.json"
+
+
+def environment(task: Task) -> str:
+    """Return what goes before the program: with it, each step on the host renews the lease of its run."""
+    return f"{RUN}={shlex.quote(task.run)} " if task.run else ""
+
+
+def run_after(name: str, options: Options, task: Task) -> str | None:
+    """Return which run has the host after a module was done; None where it changes nothing about that."""
+    if name == "run_lock" and options["action"] == "acquire":
+        return f"{task.lock['token']}:{lock_file(options)}"
+    gives = {"run_lock": "release", "smt_switch": "finish"}
+    return "" if options.get("action") == gives.get(name, name) else None
 
 
 def _dry_run(options: Options, task: Task) -> list[str]:
@@ -111,12 +142,15 @@ class HostModule:
         """Return whether the program is run at all."""
         return not task.check or self.asks or not self.changes or options.get("action") in self.reads
 
-    def fault(self, host: str, options: Options, fault: str) -> str:
-        """Return the one line of a failure: which host, what failed, why, and what to do."""
+    def fault(self, host: str, options: Options, fault: str, answer: Mapping[str, Any] = EMPTY) -> str:
+        """Return the one line of a failure: which host, what failed, why, and what to do.
+
+        TOKEN in what to do is that of the run which has the host, as the host answered.
+        """
         what = options.get("what") or self.what.format(**options)
         usual = self.next_steps.get(options.get("action", ""), self.next_step).format(**options)
         next_step = options.get("next_step") or usual
-        return f"{host}: {what}: {fault}; {next_step}"
+        return f"{host}: {what}: {fault}; {next_step.replace('TOKEN', str(answer.get('token', 'TOKEN')))}"
 
 
 LOOK_WRITERS = "look for who else writes there"

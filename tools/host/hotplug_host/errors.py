@@ -3,7 +3,11 @@
 Standard library only: this module travels to the measured host inside the zipapp.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -27,11 +31,19 @@ class ExitCode(IntEnum):
 class ToolError(Exception):
     """A foreseeable fault: what is wrong, what to do next, and the exit code it ends with."""
 
-    def __init__(self, message: str, hint: str = "", code: ExitCode = ExitCode.ENVIRONMENT) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str = "",
+        code: ExitCode = ExitCode.ENVIRONMENT,
+        answer: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code
+        self.answer = dict(answer or {})
+        """What a program that asked is told beside the message."""
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message

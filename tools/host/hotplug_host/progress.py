@@ -20,8 +20,8 @@ CLEAR = "\r\x1b[K"
 class Progress:
     """Tells how far a switch and the run are, what the last switch took and when the run will be done.
 
-    COUNT_ONLINE reads how many CPUs are online; it is called when a line is printed, no more. A terminal
-    that is gone (the connection it was on) keeps nothing from going on.
+    COUNT_ONLINE reads how many CPUs are online; it is called when a line is printed, no more, and so is
+    ON_LINE. A terminal that is gone (the connection it was on) keeps nothing from going on.
     """
 
     def __init__(
@@ -30,10 +30,12 @@ class Progress:
         stream: TextIO,
         count_online: Callable[[], int] | None = None,
         program: str = "hotplug-timer",
+        on_line: Callable[[], None] = lambda: None,
     ) -> None:
         self._total = total
         self._stream = stream
         self._program = program
+        self._on_line = on_line
         self._tty = stream.isatty()
         self._count_online = count_online
         self._done = 0
@@ -94,6 +96,7 @@ class Progress:
         return f"{format_duration(max(each * (self._total - self._done) - elapsed, 0.0))} to go"
 
     def _line(self, text: str, *, final: bool) -> None:
+        self._on_line()
         if self._tty:
             self._write(f"{CLEAR}{text[: _width(self._stream)]}" + ("\n" if final else ""))
         else:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count as numbers
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,7 @@ examples:
 REGRESS_EXAMPLES = """\
 examples:
   smt-fleet regress -i inventory/mine --stock S/artifact.json --patched P/artifact.json --dir /srv/regress
+  smt-fleet regress -i inventory/mine --build 6.12 --dir /srv/regress
 """
 DEPLOY_EXAMPLES = """\
 examples:
@@ -215,8 +217,14 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
 def _add_regress(parser: argparse.ArgumentParser) -> None:
     for name in ("stock", "patched"):
         parser.add_argument(
-            f"--{name}", required=True, type=Path, metavar="FILE", help=f"artifact.json of the {name} kernel"
+            f"--{name}", type=Path, metavar="FILE", help=f"artifact.json of the {name} kernel"
         )
+    parser.add_argument(
+        "--build",
+        default="",
+        metavar="LINE",
+        help="build both kernels of this line first, and time what is new of them",
+    )
     parser.add_argument("--dir", required=True, type=Path, help="folder of the history")
 
 
@@ -305,8 +313,12 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
 
 def regress_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `regress`."""
+    given = {name: file for name in ("stock", "patched") if (file := getattr(arguments, name))}
+    if len(given) != (0 if arguments.build else 2):
+        raise ToolError("no kernels, or too many", "give --stock and --patched, or --build", ExitCode.USAGE)
     words = {
-        "regress_artifacts": {name: _artifact(getattr(arguments, name)) for name in ("stock", "patched")},
+        "regress_artifacts": {name: _artifact(file) for name, file in given.items()},
+        "regress_build": arguments.build,
         "regress_dir": str(arguments.dir.resolve()),
         # Kept, as a resumed run may go on past midnight.
         "regress_run": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -465,8 +477,20 @@ def resume(arguments: argparse.Namespace) -> int:
     if not pending:
         sys.stdout.write(f"{folder.name}: every host is as asked\n")
         return ExitCode.OK
+    if plan.command == "ab":
+        set_aside(Path(plan.variables.get("ab_results_dir", folder)), pending)
     sys.stderr.write(f"{PROGRAM}: going on with {len(pending)} hosts\n")
     return carry_out(folder, plan, playbooks.find(), pending)
+
+
+def set_aside(results: Path, hosts: Sequence[str]) -> None:
+    """Move what a run has measured of hosts that it begins anew: blocks of two boots would not compare."""
+    aside = next(path for number in numbers(1) if not (path := results / f"aside-{number}").exists())
+    for folder in [results / "raw" / name for name in hosts]:
+        if folder.is_dir():
+            aside.mkdir(exist_ok=True)
+            folder.rename(aside / folder.name)
+            sys.stderr.write(f"{PROGRAM}: what was measured of {folder.name} is in {aside} now\n")
 
 
 def rollback(arguments: argparse.Namespace) -> int:

@@ -36,6 +36,10 @@ class Host:
     phase: str = ""
     held: bool | None = None
     """Whether the run has the host's lock: None before it took it, False after it gave it back."""
+    renewed: str = ""
+    """When the run was last at work on the host, by its own time."""
+    lease: float | None = None
+    """Seconds for which that counts."""
     silent: bool = False
     """Whether the host has not answered since it was last asked."""
     failed: bool = False
@@ -68,7 +72,11 @@ class Host:
         if kind == "phase":
             self.phase = event["phase"]
         elif kind == "fact":
+            if event["name"] == "run_lock":
+                self.renewed, self.lease = event.get("at", ""), event["value"].get("lease")
             self._learn(event["name"], event["value"])
+        elif kind == "renews":
+            self.renewed = event["at"]
         elif kind == "answers":
             self.silent = False
         elif kind == "silent" and not self.judged:
@@ -76,10 +84,13 @@ class Host:
         elif kind == "failed" and not self.judged:
             self.message = event["message"]
         elif kind == "ended":
-            self.ended = True
-            self.failed = bool(self.measured) if self.judged else event["failed"]
-            # Taking the lock counts as a change for Ansible.
-            self.changed = event["changed"] if self.switched is None else self.switched
+            self.end(failed=bool(self.measured) if self.judged else event["failed"], changed=event["changed"])
+
+    def end(self, *, failed: bool, changed: bool) -> None:
+        """Note how the host ended, as far as it is known yet."""
+        self.ended, self.failed = True, failed
+        # Taking the lock counts as a change for Ansible.
+        self.changed = changed if self.switched is None else self.switched
 
     def _learn(self, name: str, value: Any) -> None:
         if name == "run_lock":
@@ -88,6 +99,8 @@ class Host:
             self.held = bool(value)
         elif name == "fleet_begun":
             self.begun = bool(value)
+        elif name == "fleet_done":
+            self.end(failed=False, changed=self.touched)
         elif name == "regress_failure":
             self.measured, self.message = value, value or self.message
         elif name == "regress_judged":

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hotplug_common.hostmodules import MODULES
 from smt_fleet import runs
 
 #: Facts that tell what became of a host.
 FACTS = (
     "boot_proof_seen",
     "fleet_begun",
+    "fleet_done",
     "preflight_record",
     "regress_failure",
     "regress_judged",
@@ -20,7 +22,7 @@ FACTS = (
 #: Modules whose answers do, and what of them is kept: the rest is long.
 ANSWERS = {
     "host_state": ("facts",),
-    "run_lock": ("held",),
+    "run_lock": ("held", "lease"),
     "smt_state": ("online",),
     "smt_switch": ("changed", "online", "seconds"),
 }
@@ -45,6 +47,8 @@ PHASES = {
     "smt/switch": "change",
     "smt/timing": "measure",
 }
+#: Modules whose step on the host is a sign of life there, where the run has the host.
+RENEWING = frozenset(MODULES) - {"run_lock"}
 #: Tasks that the controller does by itself, whether the host answers or not.
 OF_CONTROLLER = (
     *("assert", "debug", "fail", "include_role", "include_tasks", "meta", "pause", "set_fact", "set_stats"),
@@ -84,6 +88,8 @@ class Recorder:
         if asked and host in self._silent and not said.get("unreachable"):
             self._silent.discard(host)
             self._note(host, "answers")
+        if module in RENEWING and not said.get("skipped"):
+            self._note(host, "renews")
 
     def failed(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
         """Note a task that failed; it may yet be rescued."""

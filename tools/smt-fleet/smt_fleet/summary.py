@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 
 from jinja2 import Environment
 
 from hotplug_common.tables import NONE, Column, Kind, Record, Sheet, Table, to_csv, to_json, to_markdown
+from hotplug_host.lease import Lease
 from smt_fleet.outcome import DONE, Host, Outcome, Verdict
 
 #: Verdicts of hosts whose last message is of something that was mended since.
@@ -31,11 +33,12 @@ th, td { border: 1px solid #767676; padding: .3em .6em; text-align: left; vertic
 """
 
 
-def sheet(run: str, found: Outcome) -> Sheet:
-    """Return the table of a run's hosts, with its counts above."""
+def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
+    """Return the table of a run's hosts, with its counts above; ages are those at NOW."""
 
     def record(host: Host) -> Record:
         verdict = found.verdict(host)
+        sign = _lease(host, now) if host.held else None
         return {
             "host": host.name,
             "verdict": verdict.value,
@@ -45,6 +48,7 @@ def sheet(run: str, found: Outcome) -> Sheet:
             "online_before": host.online_before or None,
             "online_after": host.online_after or None,
             "switch_seconds": host.seconds,
+            "lock": sign and sign.words(),
             "message": None if verdict in QUIET else host.message.removeprefix(f"{host.name}: ") or None,
         }
 
@@ -63,6 +67,7 @@ def sheet(run: str, found: Outcome) -> Sheet:
         Column("switch", seconds),
         words("verdict", "verdict"),
         words("phase", "phase"),
+        words("lock", "lock"),
         words("message", "message", Kind.TEXT),
     ]
     rows = [record(host) for host in found.hosts]
@@ -73,6 +78,14 @@ def sheet(run: str, found: Outcome) -> Sheet:
         lead=[lead],
         facts={"run": run, "over": found.over, "exit_code": found.code if found.over else None},
     )
+
+
+def _lease(host: Host, now: datetime | None) -> Lease | None:
+    """Return the lease of a host's lock as the run knows it: what a unit there renews, it does not see."""
+    if not host.renewed or host.lease is None:
+        return None
+    age = (now or datetime.now(UTC)) - datetime.fromisoformat(host.renewed)
+    return Lease(max(age.total_seconds(), 0.0), host.lease)
 
 
 def files(run: str, found: Outcome) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from hotplug_host.entry import Parser, guarded
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.lease import renew_own
 
 PROGRAM = "hotplug-timer"
 #: Each is a module beside this one, with `add_arguments(parser)` and `act(arguments)`.
@@ -34,6 +35,7 @@ STEPS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the step that the first word names, or else hotplug-timer's command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
+    renew_own()
     # A module is compiled anew on every start of a zipapp: only what is used is imported.
     if not words or words[0] not in STEPS:
         code: int = import_module("hotplug_host.timing.command").main(words)
@@ -44,7 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work() -> int:
         arguments = parser.parse_args(words[1:])
-        return answered(lambda: step.act(arguments))
+        code = answered(lambda: step.act(arguments))
+        # A step may have taken hours.
+        renew_own()
+        return code
 
     return guarded(PROGRAM, work)
 
@@ -56,7 +61,7 @@ def answered(work: Callable[[], Mapping[str, Any]]) -> int:
     try:
         answer = work()
     except ToolError as fault:
-        answer, code = {"error": str(fault)}, fault.code
+        answer, code = {**fault.answer, "error": str(fault)}, fault.code
     except OSError as fault:
         where = f"{fault.filename}: " if fault.filename else ""
         answer, code = {"error": f"{where}{fault.strerror or fault}"}, ExitCode.ENVIRONMENT

@@ -3,7 +3,8 @@
 The lock is one file on disk, not below /run: a run reboots the host several times and must still hold it
 afterwards. It is made complete under another name and then linked into place, so that it is either absent or
 whole, and so that of two runs exactly one gets it. It carries the state of the host before the run: what a
-rollback has to go back to.
+rollback has to go back to. A lease beside it tells whether the run is alive; one that ran out lets no other
+run in.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_host.errors import ToolError
-from hotplug_host.holder import LOCK_KEYS, describe_holder, read_record
+from hotplug_host.holder import LOCK_KEYS, read_record
+from hotplug_host.lease import LEASE, describe_held, renew
 
 ANYBODY = "any"
 
@@ -48,10 +50,11 @@ def acquire(lock: Path, record: dict[str, Any]) -> None:
     try:
         os.link(str(draft), str(lock))
     except FileExistsError:
-        raise ToolError(describe_holder(read_record(lock, LOCK_KEYS) or {})) from None
+        raise held_by_another(lock, read_record(lock, LOCK_KEYS) or {}) from None
     finally:
         draft.unlink()
         sync_directory(lock.parent)
+    renew(lock, str(record["token"]))
 
 
 def release(lock: Path, token: str) -> None:
@@ -60,11 +63,17 @@ def release(lock: Path, token: str) -> None:
     if holder is None:
         raise ToolError(f"{lock} is gone")
     if token not in (ANYBODY, holder.get("token")):
-        raise ToolError(describe_holder(holder))
+        raise held_by_another(lock, holder)
     lock.unlink()
+    lock.with_name(LEASE).unlink(missing_ok=True)
     sync_directory(lock.parent)
     if not any(lock.parent.iterdir()):
         lock.parent.rmdir()
+
+
+def held_by_another(lock: Path, holder: dict[str, Any]) -> ToolError:
+    """Return the fault of a host that another run has; with its token, which breaks that lock alone."""
+    return ToolError(describe_held(lock, holder), answer={"token": holder.get("token")})
 
 
 def sync_directory(path: Path) -> None:

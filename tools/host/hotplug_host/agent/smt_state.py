@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import subprocess
+from pathlib import Path
 from typing import Any
 
+from hotplug_host import placement
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
@@ -31,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " left alone; those that went are never asked for",
     )
     parser.add_argument("--at-least", type=parse_cpulist, default=frozenset(), help="CPU list to be online")
+    parser.add_argument(
+        "--staging",
+        type=Path,
+        help="directory with what a switch kept of interrupts, queues and tasks: they are looked at when the"
+        " CPUs are back",
+    )
     add_sysroot(parser)
 
 
@@ -39,7 +47,8 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     fs = Sysfs(arguments.sysroot)
     before = read_online(fs)
     after = switch(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
-    return {"changed": before != after, "online": format_cpulist(after)}
+    lost = {"lost": placement.put_back(fs, arguments.staging)} if arguments.staging else {}
+    return {"changed": before != after, "online": format_cpulist(after), **lost}
 
 
 def switch(

@@ -14,11 +14,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from hotplug_host import placement
 from hotplug_host.agent.run_lock import release
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied
+from hotplug_host.lease import own_run
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
 
@@ -56,6 +58,7 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
 def keep_way_back(fs: Sysfs, staging: Path, record: dict[str, Any]) -> None:
     """Write down what a rollback puts back: the state before the first switch of this boot."""
     if read_applied(fs, staging) is None:
+        placement.keep(fs, staging)
         (staging / APPLIED).write_text(json.dumps(record), encoding="utf-8")
 
 
@@ -71,6 +74,8 @@ def start(staging: Path, program: Path, words: list[str], timeout_s: int) -> Non
         "--quiet",
         f"--unit={UNIT}",
         "--description=SMT switch",
+        # Whether its controller lives or not, the unit renews the lease of the run.
+        *(f"--setenv={word}" for word in own_run()),
         # Its first signal lets the switch in progress end.
         f"--property=TimeoutStopSec={timeout_s}",
         f"--property=StandardOutput=file:{folder / ANSWER}",
@@ -95,19 +100,25 @@ def finish(fs: Sysfs, staging: Path, token: str) -> dict[str, Any]:
     if state.stdout.strip() in ("active", "activating", "deactivating"):
         raise ToolError(f"the switch goes on: {said}", code=ExitCode.TIMEOUT)
     text = _last(_read(folder / ANSWER))
-    _forget_way_back(fs, staging)
+    lost = _forget_way_back(fs, staging)
     shutil.rmtree(str(staging / "stage"), ignore_errors=True)
     release(staging / LOCK, token)
     if not text:
         raise ToolError(said or "the switch left no answer", code=ExitCode.OPERATION)
-    return {**json.loads(text), "online": format_cpulist(read_online(fs))}
+    answer = json.loads(text)
+    return {**answer, "said": [*answer["said"], *lost], "online": format_cpulist(read_online(fs))}
 
 
-def _forget_way_back(fs: Sysfs, staging: Path) -> None:
-    """Remove the record of a switch where the host is as that has it, or where it is of another boot."""
+def _forget_way_back(fs: Sysfs, staging: Path) -> list[str]:
+    """Remove the record of a switch where the host is as that has it, or where it is of another boot.
+
+    Interrupts have their CPUs again then; what is lost is returned in lines.
+    """
     record = read_applied(fs, staging)
     if record is None or (PERSISTS not in record and parse_cpulist(record["online"]) == read_online(fs)):
         (staging / APPLIED).unlink(missing_ok=True)
+        return placement.put_back(fs, staging)
+    return []
 
 
 def _read(path: Path) -> str:

@@ -16,8 +16,9 @@ from typing import Any
 from hotplug_host.clocksource import AVAILABLE, CURRENT
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ToolError
-from hotplug_host.holder import LOCK, LOCK_KEYS, describe_holder, read_applied, read_record
+from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
 from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
+from hotplug_host.lease import describe_held
 from hotplug_host.preflight.hardware import Hardware, read_hardware
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.system import CRASH_LOADED, FADUMP, read_mounts
@@ -118,11 +119,8 @@ class Facts:
     """Those of SERVICES that start with the host."""
     boot_read_only: bool = False
     hardware: Hardware = field(default_factory=Hardware)
-
-    @property
-    def holder(self) -> str:
-        """Who holds the host, in words; empty where it is free."""
-        return "" if self.lock is None else describe_holder(self.lock)
+    holder: str = ""
+    """Who holds the host, and whether that run is alive; empty where it is free."""
 
     @property
     def deployed(self) -> bool:
@@ -139,6 +137,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
     cmdline = fs.read_optional("/proc/cmdline") or ""
     tag = TAG.search(cmdline)
     cpus, going, online = _read_cpus(fs)
+    lock = read_record(staging / LOCK, LOCK_KEYS)
     return Facts(
         euid=os.geteuid(),
         python=".".join(map(str, sys.version_info[:3])),
@@ -156,7 +155,8 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         systemd_run=find_program("systemd-run"),
         free_bytes=_free_bytes(staging),
         boot_free_bytes=_free_bytes(fs.path("/boot")) if fs.exists("/boot") else None,
-        lock=read_record(staging / LOCK, LOCK_KEYS),
+        lock=lock,
+        holder="" if lock is None else describe_held(staging / LOCK, lock),
         clocksource=_read_clocksource(fs, staging),
         files={name: Path(name).is_file() for name in files},
         workloads=read_workloads(fs, going, online),

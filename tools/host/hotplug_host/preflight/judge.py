@@ -105,7 +105,8 @@ def _held(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         gone = "go on with it by -e smt_switch_resume=true, or " if facts.lock.get("switch") else ""
         yield (
             facts.holder,
-            f"wait for that run, or if it is gone, {gone}{plan.rollback} -e ab_break_lock=true",
+            f"wait for that run, or if it is gone, {gone}{plan.rollback}"
+            f" -e ab_break_lock={facts.lock.get('token')}",
         )
     elif facts.variant is None:
         return

@@ -34,7 +34,7 @@ def preflight(settings: PreflightSettings, fs: Sysfs, stream: TextIO) -> None:
         answer = {
             **asdict(judgement),
             "purpose": plan.purpose,
-            "facts": {**asdict(facts), "holder": facts.holder},
+            "facts": asdict(facts),
         }
         stream.write(f"{json.dumps(answer)}\n")
         return

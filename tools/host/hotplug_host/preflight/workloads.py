@@ -19,7 +19,18 @@ CPUSETS_V1 = f"{CGROUPS}/cpuset"
 KERNEL_THREAD = 0x00200000
 SCHED_DEADLINE = 6
 #: Of the words after the name in /proc/PID/stat.
-STAT_FLAGS, STAT_POLICY = 6, 38
+STAT_FLAGS, STAT_STARTED, STAT_POLICY = 6, 19, 38
+
+
+@dataclass(frozen=True)
+class Task:
+    """A user task. `started` tells it from another one that got its number later."""
+
+    tid: int
+    started: str
+    name: str
+    policy: int
+    allowed: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -54,12 +65,12 @@ def read_workloads(fs: Sysfs, going: frozenset[int], online: frozenset[int]) -> 
     """Return what is bound to CPUs. Of tasks, those that may run on none but CPUs that are GOING."""
     confined: Counter[tuple[str, str]] = Counter()
     deadline: Counter[tuple[str, str]] = Counter()
-    for name, policy, allowed in _user_tasks(fs):
-        cpus = allowed & online
-        key = (name, format_cpulist(cpus))
+    for task in user_tasks(fs):
+        cpus = task.allowed & online
+        key = (task.name, format_cpulist(cpus))
         if cpus and cpus <= going:
             confined[key] += 1
-        if policy == SCHED_DEADLINE:
+        if task.policy == SCHED_DEADLINE:
             deadline[key] += 1
     return Workloads(_grouped(confined), _grouped(deadline), tuple(_cpusets(fs)))
 
@@ -68,11 +79,8 @@ def _grouped(counts: Counter[tuple[str, str]]) -> tuple[Tasks, ...]:
     return tuple(Tasks(name, cpus, count) for (name, cpus), count in sorted(counts.items()))
 
 
-def _user_tasks(fs: Sysfs) -> Iterator[tuple[str, int, frozenset[int]]]:
-    """Yield name, scheduling policy and allowed CPUs of every task that is not the kernel's.
-
-    One that ends meanwhile is left out.
-    """
+def user_tasks(fs: Sysfs) -> Iterator[Task]:
+    """Yield every task that is not the kernel's. One that ends meanwhile is left out."""
     for process in fs.glob("/proc", "[0-9]*"):
         stat = _stat_words(_read(process / "stat"))
         if stat is None or int(stat[STAT_FLAGS]) & KERNEL_THREAD:
@@ -82,7 +90,13 @@ def _user_tasks(fs: Sysfs) -> Iterator[tuple[str, int, frozenset[int]]]:
             allowed = re.search(r"^Cpus_allowed_list:\s*(\S+)$", status, re.MULTILINE)
             name = re.search(r"^Name:\s*(.*)$", status, re.MULTILINE)
             if words is not None and allowed and name:
-                yield name[1], int(words[STAT_POLICY]), parse_cpulist(allowed[1])
+                yield Task(
+                    int(task.name),
+                    words[STAT_STARTED],
+                    name[1],
+                    int(words[STAT_POLICY]),
+                    parse_cpulist(allowed[1]),
+                )
 
 
 def _stat_words(text: str) -> list[str] | None:

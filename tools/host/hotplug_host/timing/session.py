@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
+from hotplug_host.lease import renew_own
 from hotplug_host.progress import Progress
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
@@ -27,7 +28,7 @@ class Session:
 @contextmanager
 def opened(fs: Sysfs, stop: StopRequest, stream: TextIO, kind: str, via: str) -> Iterator[Session]:
     """Open a session for operations of KIND and catch signals in it; ToolError when VIA cannot do them."""
-    progress = Progress(1, stream, lambda: len(read_online(fs)))
+    progress = Progress(1, stream, lambda: len(read_online(fs)), on_line=renew_own)
     stop.on_waiting = lambda: progress.note(
         "stop requested: waiting for the switch in progress; a second signal ends it"
     )

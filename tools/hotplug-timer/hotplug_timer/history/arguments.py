@@ -43,6 +43,14 @@ FAILED_EPILOG = """\
 examples:
   hotplug-timer history failed --host lpar1 --variant patched --reason "no SSH" --store results/history
 """
+MEASURED_DESCRIPTION = """\
+Print those of the variants of which the history has a whole run on the host, of the kernel given for each: a
+line each. A store that is not there yet has none.
+"""
+MEASURED_EPILOG = """\
+examples:
+  hotplug-timer history measured stock=6.12.9-stock-ab12 --host lpar1 --store results/history
+"""
 CHECK_DESCRIPTION = """\
 Print the verdict of each series: regression, improvement, steady, or insufficient history (fewer than 10
 runs). The exit code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant
@@ -110,6 +118,22 @@ def add_commands(commands: Commands) -> None:
     )
     _add_store(failed)
     failed.set_defaults(handler=_handler("failed"))
+
+    measured = add_subcommand(
+        below,
+        "measured",
+        summary="print what a host has measured already",
+        description=MEASURED_DESCRIPTION,
+        examples=MEASURED_EPILOG,
+    )
+    measured.add_argument(
+        "kernels", nargs="+", metavar="VARIANT=RELEASE", help="a variant, and its kernel as uname -r names it"
+    )
+    measured.add_argument(
+        "--host", type=given, required=True, metavar="NAME", help="the host, as `add` calls it"
+    )
+    _add_store(measured)
+    measured.set_defaults(handler=_handler("measured"))
 
     check = add_subcommand(
         below,

@@ -35,6 +35,23 @@ def failed(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     _print_added(store.add(arguments.store, [entry]), out, err)
 
 
+def measured(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Print the variants of which a host has a whole run of that kernel; of a store to be made, none."""
+    pairs = [text.partition("=")[::2] for text in arguments.kernels]
+    if wrong := [text for text, pair in zip(arguments.kernels, pairs, strict=True) if not all(pair)]:
+        raise ToolError(f"'{wrong[0]}' is no kernel", "write VARIANT=RELEASE", ExitCode.USAGE)
+    if not (arguments.store / store.RUNS).exists():
+        return
+    contents = store.read(arguments.store)
+    print_lines("note", contents.notices, err)
+    whole = {
+        (entry.variant, entry.kernel)
+        for entry in contents.entries
+        if entry.host == arguments.host and entry.failed is None
+    }
+    out.write("".join(f"{name}\n" for name, release in pairs if (name, release) in whole))
+
+
 def check(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
     """Print the verdicts; ToolError with a code of its own for each thing that is to wake somebody."""
     contents = store.read(arguments.store)

@@ -1,0 +1,56 @@
+"""The row of a host: what a run knows of the lease of its lock."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from smt_fleet import runs, summary
+from smt_fleet.outcome import outcome
+from smt_fleet.recorder import Recorder
+
+HELD = {"held": True, "lease": 600, "token": "t"}
+GIVEN_BACK = {"held": False, "lease": 600, "token": "t"}
+
+
+def rows(folder: Path, minutes: int) -> list[object]:
+    """Return the cells in the column of locks, so many minutes after the last event but the first."""
+    events = list(runs.events(folder))
+    for event in events:
+        assert isinstance(event, dict)
+        event["at"] = "2026-11-25T03:00:00+00:00"
+    now = datetime.fromisoformat(f"2026-11-25T03:{minutes:02}:00+00:00")
+    (table,) = summary.sheet("run", outcome(events, undoes=False), now).tables
+    return [dict(zip(table.headings, cells, strict=True))["lock"] for cells in table.cells]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        (3, "last sign of life 3 min 00 s ago, its lease runs out in 7 min 00 s"),
+        (30, "last sign of life 30 min 00 s ago, its lease ran out 20 min 00 s ago"),
+    ],
+)
+def test_a_host_that_is_held_has_the_age_of_the_last_step_there(
+    tmp_path: Path, minutes: int, words: str
+) -> None:
+    recorder = Recorder(tmp_path)
+    recorder.plan(["lpar1", "lpar2", "lpar3"])
+    for name in ("lpar1", "lpar2"):
+        recorder.result(name, ["ab"], "smt.hotplug.run_lock", False, HELD)
+    recorder.result("lpar2", ["ab"], "smt.hotplug.run_lock", False, GIVEN_BACK)
+    assert rows(tmp_path, minutes) == [words, "-", "-"]
+
+
+def test_only_a_step_on_the_host_is_a_sign_of_life(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    recorder.plan(["lpar1"])
+    for action, said in (
+        ("smt.hotplug.rcu_expedited", {}),
+        ("smt.hotplug.smt_state", {"skipped": True}),
+        ("ansible.builtin.debug", {}),
+    ):
+        recorder.result("lpar1", ["ab"], action, False, said)
+    assert [event["event"] for event in runs.events(tmp_path)] == ["planned", "phase", "renews"]
