@@ -96,10 +96,22 @@ def test_a_guest_has_as_many_threads_as_its_architecture_can() -> None:
 def kernel(folder: Path, arch: str) -> Path:
     """The artifact.json of a kernel that was built."""
     (folder / "vmlinux").touch()
-    source = artifact.SourceRef("linux-source-6.12", "1", "0")
+    source = artifact.SourceRef("linux-source-6.12", "1", "0" * 64)
     image = folder / "vmlinux"
     made = artifact.Artifact(
-        *(arch, "6.12", "patched", "6.12.1-patched", image, "0", folder / "config", source, [], [], "now")
+        *(
+            arch,
+            "6.12",
+            "patched",
+            "6.12.1-patched",
+            image,
+            "0" * 64,
+            folder / "config",
+            source,
+            [],
+            [],
+            "now",
+        )
     )
     made.file.write_text(made.to_json())
     return made.file
