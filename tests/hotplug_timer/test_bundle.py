@@ -127,9 +127,9 @@ def test_an_old_python_is_told_so() -> None:
     )
 
 
-def test_the_script_fits_into_a_command_line() -> None:
-    """MAX_ARG_STRLEN is 128 KiB, and what Ansible puts around it takes a part."""
-    assert len(bundle.build_script()) < 100_000
+def test_the_script_is_small_enough_to_be_sent_for_each_step() -> None:
+    """An action plugin writes it to the host's Python, once for each task; MAX_ARG_STRLEN would be 128 KiB."""
+    assert len(bundle.build_script()) < 110_000
 
 
 def test_version_is_that_of_the_distribution() -> None:

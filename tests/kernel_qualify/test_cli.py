@@ -110,7 +110,7 @@ def kernel(folder: Path, arch: str) -> Path:
             source,
             [],
             [],
-            "now",
+            "2026-11-20T08:00:00Z",
         )
     )
     made.file.write_text(made.to_json())
