@@ -4,6 +4,7 @@ import argparse
 import json
 import shlex
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,7 +12,7 @@ import lpar_lab.cli
 from hotplug_common.kernel import artifact
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import cli, options
-from kernel_qualify.commands import everything, speed
+from kernel_qualify.commands import everything, speed, stress
 from kernel_qualify.proving import Order
 
 EVERY = [(command.NAME, command.proofs) for command in cli.COMMANDS]
@@ -195,3 +196,15 @@ def test_a_part_passes_with_the_same_inputs_whether_it_is_named_or_not() -> None
     (named,) = dict(EVERY)["rcutorture"](parse("rcutorture", "--hotplug", "smt"))
     _, smt = dict(EVERY)["rcutorture"](parse("rcutorture"))
     assert named.facts == smt.facts
+
+
+def test_words_for_the_command_line_reach_the_guest() -> None:
+    (proof,) = stress.proofs(parse("stress", "--append", "threadirqs rcutree.use_softirq=0"))
+    ground = Mock()
+    ground.guest.return_value.script.side_effect = ToolError("the guest booted")
+    with pytest.raises(ToolError, match="the guest booted"):
+        proof.find(ground)
+    ground.guest.return_value.boot.assert_called_once_with(
+        "debug", "validation", append="threadirqs rcutree.use_softirq=0"
+    )
+    assert proof.facts["append"] == "threadirqs rcutree.use_softirq=0"
