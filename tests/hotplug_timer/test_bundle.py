@@ -128,7 +128,7 @@ def test_an_old_python_is_told_so() -> None:
 
 
 def test_the_script_is_small_enough_to_be_sent_for_each_step() -> None:
-    """An action plugin writes it to the host's Python, once for each task; MAX_ARG_STRLEN would be 128 KiB."""
+    """An action plugin writes it to the host's Python, once for each task."""
     assert len(bundle.build_script()) < 110_000
 
 
