@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -113,28 +112,10 @@ def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeLpar) -> None:
     assert [run["kernel"] for run in store(lpar)][3:] == ["6.12-patched-2"]
 
 
-#: Does what lpar-lab does: builds a variant, and packs it. Notes what it was called with.
-LPAR_LAB = """#!{python}
-import json, shutil, sys
-from pathlib import Path
-work = Path({work!r})
-with (work / "calls").open("a") as calls:
-    calls.write(json.dumps(sys.argv[1:]) + "\\n")
-if sys.argv[1] == "build-kernel":
-    print(work / "artifacts" / sys.argv[sys.argv.index("--variant") + 1] / "artifact.json")
-else:
-    options = dict(word.split("=") for word in sys.argv[3:])
-    shutil.copytree(work / "packed" / Path(sys.argv[2]).parent.name, options["--output-dir"])
-"""
-
-
 @pytest.mark.slow
 def test_the_newest_kernels_are_built_and_timed_once(lpar: FakeLpar) -> None:
-    tool = lpar.work / "lpar-lab"
-    tool.write_text(LPAR_LAB.format(python=sys.executable, work=str(lpar.work)))
-    tool.chmod(0o755)
     del lpar.variables["regress_artifacts"]
-    lpar.variables |= {"build_tool": str(tool), "regress_build": 7.2}
+    lpar.variables |= {"build_tool": str(lpar.build_tool()), "regress_build": 7.2}
     for name in ("stock", "patched"):
         lpar.packed(name)
 

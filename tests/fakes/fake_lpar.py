@@ -99,6 +99,21 @@ class PlayResult:
         return int(found[1])
 
 
+LPAR_LAB = """#!{python}
+import json, shutil, sys
+from pathlib import Path
+work = Path({work!r})
+with (work / "calls").open("a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + "\\n")
+if sys.argv[1] == "build-kernel":
+    print(work / "artifacts" / sys.argv[sys.argv.index("--variant") + 1] / "artifact.json")
+else:
+    options = dict(word.split("=") for word in sys.argv[3:])
+    shutil.copytree(work / "packed" / Path(sys.argv[2]).parent.name, options["--output-dir"])
+"""
+"""Does what lpar-lab does: builds a variant, and packs it. Notes what it was called with."""
+
+
 class FakeLpar(FakeHost):
     """A host made of files below root, and what is needed to run playbooks against it.
 
@@ -170,6 +185,13 @@ class FakeLpar(FakeHost):
         path = directory / "artifact.json"
         path.write_text(json.dumps(description | changes))
         return path
+
+    def build_tool(self) -> Path:
+        """Make a stand-in for lpar-lab, which finds what `packed` made and notes what it was called with."""
+        tool = self.work / "lpar-lab"
+        tool.write_text(LPAR_LAB.format(python=sys.executable, work=str(self.work)))
+        tool.chmod(0o755)
+        return tool
 
     def packed(self, variant: str, kind: str = "tar", **changes: str) -> Path:
         """Make what `lpar-lab package` makes of an artefact."""
