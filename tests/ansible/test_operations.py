@@ -284,7 +284,7 @@ def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
     assert len(switching.online) > 2, "it goes on"
     result = switching.play("apply.yml", smt_switch_level="off", smt_switch_resume=True)
 
-    assert_fails(refused, "if it is gone, go on with it by -e smt_switch_resume=true, or run")
+    assert_fails(refused, "if it is gone, go on with it by -e smt_switch_resume=true, or ansible-playbook -i")
     assert_fails(other, "has begun to switch this host to smt=off, not 2")
     assert result.code == 0, result.output
     assert "fake: smt=off: 2 of 8 CPUs online after" in result.flat
