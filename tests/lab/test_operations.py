@@ -66,7 +66,7 @@ def test_a_switch_is_done_once(guest: str, lab: Lab) -> None:
         done = lab.play("apply.yml", guest, {"smt_switch_level": "off"})
         assert done.returncode == 0, done.stdout[-4000:]
         assert f"{guest}: smt=off: 2 of 4 {said}" in " ".join(done.stdout.split())
-    assert online(lab) == "0,2 0 applied.json"
+    assert online(lab) == "0,2 0 applied.json placement.json"
     done = lab.play("rollback.yml", guest, {})
     assert done.returncode == 0, done.stdout[-4000:]
     assert online(lab) == "0-3 0"
