@@ -90,8 +90,8 @@ def run_after(name: str, options: Options, task: Task) -> str | None:
     """Return which run has the host after a module was done; None where it changes nothing about that."""
     if name == "run_lock" and options["action"] == "acquire":
         return f"{task.lock['token']}:{lock_file(options)}"
-    gives = {"run_lock": "release", "smt_switch": "finish"}
-    return "" if options.get("action") == gives.get(name, name) else None
+    gives = MODULES[name].gives_back
+    return "" if gives and options["action"] == gives else None
 
 
 def _dry_run(options: Options, task: Task) -> list[str]:
@@ -125,6 +125,8 @@ class HostModule:
     next_step: str
     next_steps: Mapping[str, str] = field(default_factory=dict)
     """By the option `action`, where another step helps."""
+    gives_back: str = ""
+    """The `action` after which no run has the host."""
     changes: bool = True
     """Whether it changes the host; one that does not also runs in check mode."""
     reads: frozenset[str] = frozenset()
@@ -196,6 +198,7 @@ MODULES: Mapping[str, HostModule] = {
         "the lock is not {action}d",
         "look for the run on the controllers of this host",
         {"release": "another run or a rollback met this one, so distrust its results"},
+        gives_back="release",
         compose=_lock,
     ),
     "smt_persist": HostModule(
@@ -209,7 +212,12 @@ MODULES: Mapping[str, HostModule] = {
         "look for refused CPUs in the kernel log of the host",
     ),
     "smt_switch": HostModule(
-        (), "SMT could not be switched to {level}", "then run the playbook again", asks=True, compose=_switch
+        (),
+        "SMT could not be switched to {level}",
+        "then run the playbook again",
+        gives_back="finish",
+        asks=True,
+        compose=_switch,
     ),
 }
 

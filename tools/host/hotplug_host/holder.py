@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from hotplug_host.sysfs import Sysfs
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 
 LOCK = "lock.json"
 #: The state before the first switch of this boot that a run did and left.
@@ -45,7 +45,7 @@ def read_applied(fs: Sysfs, staging: Path) -> dict[str, Any] | None:
     record = read_record(staging / APPLIED, APPLIED_KEYS)
     if record is None:
         return None
-    holds = PERSISTS in record or record.get("boot_id") == fs.read_optional("/proc/sys/kernel/random/boot_id")
+    holds = PERSISTS in record or record.get("boot_id") == fs.read_optional(BOOT_ID)
     return record if holds else None
 
 

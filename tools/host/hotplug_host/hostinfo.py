@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from hotplug_host.rcu import FQS_DELAYS, RCU_EXPEDITED, RCU_NORMAL
-from hotplug_host.sysfs import Sysfs
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 
 RCU_FILES = (
     RCU_EXPEDITED,
@@ -54,7 +54,7 @@ def read_host(fs: Sysfs, boot_method: str, emulated: bool) -> HostInfo:
         machine=read_machine(fs),
         kernel_release=_kernel_file(fs, "osrelease", names.release),
         kernel_version=_kernel_file(fs, "version", names.version),
-        boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id") or UNKNOWN,
+        boot_id=fs.read_optional(BOOT_ID) or UNKNOWN,
         cmdline=fs.read_optional("/proc/cmdline") or "",
         boot_method=boot_method,
         emulated=emulated or is_emulated(cpuinfo, compatible),

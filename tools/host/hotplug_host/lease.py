@@ -16,7 +16,7 @@ from typing import Any
 
 from hotplug_host.holder import LOCK_KEYS, describe_holder, read_record, write_record
 from hotplug_host.progress import format_duration
-from hotplug_host.sysfs import Sysfs
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 
 LEASE = "lease.json"
 #: In the environment of what works for a run: the token of its lock, a colon, and the file of the lock.
@@ -59,7 +59,7 @@ class Lease:
 
 def moment() -> Moment:
     """Return the time of the system that runs, whatever root a step was given."""
-    boot_id = Sysfs().read_optional("/proc/sys/kernel/random/boot_id") or ""
+    boot_id = Sysfs().read_optional(BOOT_ID) or ""
     return Moment(time.time(), boot_id, time.clock_gettime(time.CLOCK_BOOTTIME))
 
 

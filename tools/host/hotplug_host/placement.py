@@ -13,11 +13,10 @@ from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.holder import read_record, write_record
 from hotplug_host.preflight.workloads import user_tasks
 from hotplug_host.restore import put_affinities_back, read_affinities
-from hotplug_host.sysfs import Sysfs
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 from hotplug_host.topology import read_online, read_present
 
 PLACEMENT = "placement.json"
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 NETWORK = "/sys/class/net"
 #: How many of a kind are named.
 NAMED = 5

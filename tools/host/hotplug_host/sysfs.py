@@ -9,6 +9,7 @@ from hotplug_host.errors import ExitCode, ToolError
 
 CPU_DIR = "/sys/devices/system/cpu"
 SMT_CONTROL = f"{CPU_DIR}/smt/control"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
 SMT_ACTIVE = f"{CPU_DIR}/smt/active"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from hotplug_common import needs as preflight
 from hotplug_common import process, scratch
+from hotplug_common.kernel import origin
 from hotplug_common.kernel.series import Patch
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
@@ -110,19 +111,11 @@ def opened(source: Path, paths: Paths, say: Say) -> Iterator[Path]:
         tree = folder / "tree"
         if tarballs:
             tree.mkdir()
-            _must(["tar", "-x", "--strip-components=1", "-f", tarballs[0], "-C", tree], source)
+            origin.unpack(["tar", "-x", "--strip-components=1", "-f", tarballs[0], "-C", tree], source)
         else:
             preflight.require((Need("dpkg-source", "dpkg-dev"),))
-            _must(["dpkg-source", "--no-copy", "--extract", source, tree], source)
+            origin.unpack(["dpkg-source", "--no-copy", "--extract", source, tree], source)
         yield tree
-
-
-def _must(command: list[str | Path], source: Path) -> None:
-    result = process.run(command)
-    if result.returncode != 0:
-        raise ToolError(
-            f"cannot unpack {source}: {process.last_line(result.output)}", "fetch it again", ExitCode.INPUT
-        )
 
 
 def touched(patches: Sequence[Patch]) -> list[str]:

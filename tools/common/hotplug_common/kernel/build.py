@@ -174,10 +174,12 @@ class Kbuild(Make):
 
     def __init__(self, job: Plan, paths: Paths, jobs: int) -> None:
         objects = paths.objects / job.source.folder.name / job.folder
-        super().__init__(job.arch, job.source.tree, objects, paths, jobs)
+        super().__init__(
+            *(job.arch, job.source.tree, objects, paths, jobs),
+            title=job.title,
+            local_version=job.local_version,
+        )
         self.job = job
-        self.title = job.title
-        self.local_version = job.local_version
         self.cache = paths.cache
 
     def configure(self) -> None:

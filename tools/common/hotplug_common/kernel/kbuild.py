@@ -25,14 +25,24 @@ FIXED_ENVIRONMENT = {
 class Make:
     """kbuild for one source tree and object folder, and what a caller's environment may not say to it."""
 
-    def __init__(self, arch: Arch, source: Path, objects: Path, paths: Paths, jobs: int) -> None:
+    def __init__(
+        self,
+        arch: Arch,
+        source: Path,
+        objects: Path,
+        paths: Paths,
+        jobs: int,
+        *,
+        title: str = "",
+        local_version: str = "",
+    ) -> None:
         self.arch = arch
         self.source = source
         self.objects = objects
         self.jobs = jobs
         self.ccache = paths.ccache
-        self.title = f"kernel for {arch.name}"
-        self.local_version = ""
+        self.title = title or f"kernel for {arch.name}"
+        self.local_version = local_version
         self.objects.mkdir(parents=True, exist_ok=True)
         self.log = self.objects / "build.log"
         self.log.write_bytes(b"")

@@ -56,11 +56,11 @@ def read_config(source: str, paths: Paths) -> Given:
     if path.is_dir():
         return _only_config(path, source)
     if path.is_file():
-        unpack = UNPACK.get(path.suffix)
-        if unpack is None:
+        opener = UNPACK.get(path.suffix)
+        if opener is None:
             return Given(_plain(path), source)
         with scratch.folder(paths.scratch, "package") as folder:
-            unpack(path, folder)
+            opener(path, folder)
             return _only_config(folder, source)
     return Given(_ask(source, READ_CONFIG), f"the configuration of {source}")
 
@@ -127,19 +127,19 @@ def _only_config(folder: Path, source: str) -> Given:
 
 def _unpack_deb(file: Path, folder: Path) -> None:
     preflight.require((Need("dpkg-deb", "dpkg"),))
-    _must(["dpkg-deb", "-x", file, folder], file)
+    unpack(["dpkg-deb", "-x", file, folder], file)
 
 
 def _unpack_rpm(file: Path, folder: Path) -> None:
     if preflight.which("bsdtar"):
-        _must(["bsdtar", "-x", "-f", file, "-C", folder], file)
+        unpack(["bsdtar", "-x", "-f", file, "-C", folder], file)
         return
     preflight.require((Need("rpm2cpio", "rpm"), Need("cpio", "cpio")))
     archive = folder.with_name(f"{folder.name}.cpio")
     try:
         # In two steps: a pipe would hide that the first one failed.
         script = 'rpm2cpio "$1" > "$2" && cd "$3" && cpio -idm --quiet < "$2"'
-        _must(["sh", "-ec", script, "sh", file.absolute(), archive, folder], file)
+        unpack(["sh", "-ec", script, "sh", file.absolute(), archive, folder], file)
     finally:
         archive.unlink(missing_ok=True)
 
@@ -147,7 +147,8 @@ def _unpack_rpm(file: Path, folder: Path) -> None:
 UNPACK = {".deb": _unpack_deb, ".rpm": _unpack_rpm}
 
 
-def _must(command: list[str | Path], file: Path) -> None:
+def unpack(command: Sequence[str | Path], file: Path) -> None:
+    """Run a command that unpacks a file. Raises ToolError (INPUT) with its last line when it fails."""
     result = process.run(command)
     if result.returncode != 0:
         raise ToolError(

@@ -19,9 +19,7 @@ from hotplug_host.clocksource import AVAILABLE, CURRENT, PURPOSE
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.guardian import lock_settings
 from hotplug_host.holder import write_record
-from hotplug_host.sysfs import Sysfs
-
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,9 +11,8 @@ from hotplug_host.agent.image import check_image
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.programs import find_program
-from hotplug_host.sysfs import Sysfs
+from hotplug_host.sysfs import BOOT_ID, Sysfs
 
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 LOADED = "/sys/kernel/kexec_loaded"
 
 

@@ -19,7 +19,7 @@ from hotplug_host.agent.run_lock import release
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied
+from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied, write_record
 from hotplug_host.lease import own_run
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
@@ -59,7 +59,7 @@ def keep_way_back(fs: Sysfs, staging: Path, record: dict[str, Any]) -> None:
     """Write down what a rollback puts back: the state before the first switch of this boot."""
     if read_applied(fs, staging) is None:
         placement.keep(fs, staging)
-        (staging / APPLIED).write_text(json.dumps(record), encoding="utf-8")
+        write_record(staging / APPLIED, record)
 
 
 def start(staging: Path, program: Path, words: list[str], timeout_s: int) -> None:

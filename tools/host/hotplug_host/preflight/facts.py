@@ -31,7 +31,7 @@ from hotplug_host.programs import (
     read_ppc64_cpu,
     smt_from_ppc64_cpu,
 )
-from hotplug_host.sysfs import CPU_DIR, SMT_ACTIVE, Sysfs
+from hotplug_host.sysfs import BOOT_ID, CPU_DIR, SMT_ACTIVE, Sysfs
 from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
@@ -143,7 +143,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         python=".".join(map(str, sys.version_info[:3])),
         machine=read_machine(fs),
         release=fs.read_optional("/proc/sys/kernel/osrelease"),
-        boot_id=fs.read_optional("/proc/sys/kernel/random/boot_id"),
+        boot_id=fs.read_optional(BOOT_ID),
         cmdline=cmdline,
         variant=tag[1] if tag else None,
         cpus=cpus,
