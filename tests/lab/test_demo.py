@@ -70,7 +70,8 @@ def test_summary_has_its_stable_keys_and_sane_values(demo: Demo) -> None:
             assert all(0 < value < 300 for value in seconds)
             counts = variant["counts"][operation]
             assert {"synchronize_rcu", "stop_machine", "domain_rebuild"} <= set(counts)
-            assert all(isinstance(count, int) and count >= 0 for count in counts.values())
+            # Medians: two boots of one kernel may wait for 55 and 56 grace periods.
+            assert all(count >= 0 and float(2 * count).is_integer() for count in counts.values())
     assert set(summary["speedup"]) == {"off", "on"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -209,7 +210,11 @@ def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand) -> No
         thread.join()
     assert [(got["exit_code"], len(got["hosts"])) for got in Hook.got] == [(0, 1)]
 
-    code, _, err = stand.call(*words, url)
+    # Bound and not listening: its port refuses, and no other process can get it meanwhile.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/hook"
+        code, _, err = stand.call(*words, url)
     assert code == 0
     assert f"smt-fleet: warning: {url} did not take the summary: [Errno 111]" in err
 
