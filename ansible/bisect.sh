@@ -41,7 +41,7 @@ die() {
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export ANSIBLE_CONFIG="${ANSIBLE_CONFIG:-$here/ansible.cfg}"
 
-# One step: git bisect has checked out a commit that says how many patches it stands for.
+# One step: git bisect has checked out a commit whose message gives the number of patches it stands for.
 if [ "${1-}" = --step ]; then
     directory=$2 from=$3 to=$4 called_in=$5
     shift 5
@@ -88,7 +88,7 @@ patches_of_range() {
     for part in configs lines; do
         ln -s -- "$(realpath -- "${LPAR_LAB_PROJECT:-$here/..}/kernel-patches/$part")" "$directory/project/kernel-patches/$part"
     done
-    # What the user's configuration says of mails is for mails.
+    # The user's configuration for mails must not change these files.
     git -C "$tree" format-patch --quiet --no-numbered --zero-commit --no-signature --no-cover-letter --no-attach \
         --no-thread --no-notes --full-index --binary --output-directory "$series" "$first..$last"
     find "$series" -name '*.patch' -printf '%f\n' | sort >"$series/series"

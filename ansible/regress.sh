@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One regression run that ends with an exit code of hotplug-timer's: what its history says, or that the run did not
+# One regression run that ends with an exit code of hotplug-timer's: the verdict of its history, or that the run did not
 # get to its end. ansible-playbook has no codes to tell a regression from a host that is down.
 set -euo pipefail
 

@@ -85,7 +85,7 @@ def test_a_thread_whose_clock_is_behind_is_found(native: Path) -> None:
 
 def test_a_cpu_whose_clock_is_ahead_is_found(native: Path) -> None:
     if len(CPUS) < 2:
-        pytest.skip("one CPU has nobody to be ahead of")
+        pytest.skip("one CPU has no other to be ahead of")
     (right,) = lines(native, "offset", ON)
     assert right["low_ns"] <= 0 <= right["high_ns"]
     (wrong,) = lines(native, "offset", ON, "--skew=700000000")

@@ -200,7 +200,7 @@ def test_the_steps_are_all_of_them(tmp_path: Path) -> None:
     tool = Tool(new_host(tmp_path / "host"), 0).start()
     tool.go()
     assert tool.status == 0, tool.output
-    assert_restored(tool, "nobody killed")
+    assert_restored(tool, "nothing killed")
     assert len(tool.host.get("steps").splitlines()) == STEPS
     assert tool.host.online == {0, 4}
 

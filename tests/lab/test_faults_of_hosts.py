@@ -141,14 +141,14 @@ def test_a_kernel_without_a_network_gives_the_host_back_by_itself(host: Host) ->
 
     assert f"did not come back within {host.boot_timeout} s" in said
     assert f"The host is back on {before[0]} with SMT as it was" in said
-    assert f"hotplug-acceleration: nobody has confirmed {host.deployed()}" in host.console()
+    assert f"hotplug-acceleration: {host.deployed()} was not confirmed" in host.console()
     assert host.looks() == before
 
 
 def test_ctrl_c_while_a_kernel_boots(host: Host) -> None:
-    """The controller is gone, and the kernel that nobody confirms gives the host back."""
+    """The controller is gone, and the kernel that is not confirmed gives the host back."""
     before = host.looks()
-    left = f"nobody has confirmed {host.deployed()}"
+    left = f"{host.deployed()} was not confirmed"
     earlier = host.console().count(left)
     command = host.deploys()
     await_task(command, "Wait for another boot_id")

@@ -178,7 +178,7 @@ def test_links_lead_somewhere(doc: Path) -> None:
 
 @per_doc
 def test_text_is_for_any_machine(doc: Path) -> None:
-    """A reader has the checkout and nothing else of whoever wrote it."""
+    """A reader has the checkout and nothing else of its author."""
     text = doc.read_text()
     assert not MACHINE_PATH.findall(text)
     above = [(doc.parent / path).resolve() for path in PARENT_PATH.findall(text)]

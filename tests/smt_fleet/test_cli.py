@@ -47,12 +47,13 @@ class Stand:
         self.runs = folder / "runs"
 
     def plays(self, code: int, *events: dict[str, Any]) -> None:
-        """Say what the next playbook does."""
+        """Set what the next playbook does."""
         (self.folder / "events").write_text("".join(json.dumps(event) + "\n" for event in events))
         (self.folder / "code").write_text(str(code))
 
     def call(self, *words: str) -> tuple[int, str, str]:
-        code = cli.main([*words, "--output-dir", str(self.runs)])
+        end = words.index("--") if "--" in words else len(words)
+        code = cli.main([*words[:end], "--output-dir", str(self.runs), *words[end:]])
         return code, *self.capsys.readouterr()
 
     def calls(self) -> list[list[str]]:
@@ -197,6 +198,14 @@ class Hook(BaseHTTPRequestHandler):
 
     def log_message(self, *_words: object) -> None:
         pass
+
+
+def test_arguments_of_ansible_playbook_are_no_run(stand: Stand) -> None:
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+
+    assert stand.call("rollback", "-i", str(stand.inventory), "--", "--check", "--diff")[0] == 0
+
+    assert stand.calls()[-1][-2:] == ["--check", "--diff"]
 
 
 def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand) -> None:

@@ -1,4 +1,4 @@
-"""The timer that leaves a kernel nobody has confirmed."""
+"""The timer that leaves a kernel that was not confirmed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_fallback_is_what_systemd_takes_and_goes_without_a_trace(
         assert condition in text
         assert "OnBootSec=900" in text
     service = (units / "hotplug-acceleration-fallback.service").read_text()
-    assert "nobody has confirmed 6.12.9-x within 900 s, rebooting to the default kernel" in service
+    assert "6.12.9-x was not confirmed within 900 s, rebooting to the default kernel" in service
     for target in ("sysinit", "emergency"):
         link = units / f"{target}.target.wants/{TIMER}"
         assert link.resolve() == units / TIMER

@@ -63,7 +63,7 @@ def test_a_server_with_an_invariant_tsc_keeps_it(host: FakeClocks, audit: Callab
     assert (found["hypervisor"], found["cpus"]) == (None, format_cpulist(CPUS))
     assert found["recommendation"] == {
         "clocksource": "tsc",
-        "reason": "TSC is invariant, and nothing speaks against it; but nobody watches it (tsc=nowatchdog)",
+        "reason": "TSC is invariant, and nothing speaks against it; but it is not watched (tsc=nowatchdog)",
     }
 
 

@@ -273,9 +273,7 @@ def test_what_the_plan_asks_for(host: FakeHost) -> None:
 def test_a_package_that_does_not_fit_into_boot(host: FakeHost) -> None:
     mib = 1 << 20
     full = replace(look(host), boot_free_bytes=41 * mib - 1)
-    words = (
-        "/boot has 40 MiB free and the kernel's package needs 41 MiB there; remove kernels that nobody boots"
-    )
+    words = "/boot has 40 MiB free and the kernel's package needs 41 MiB there; remove unused kernels"
     verdict, reasons = said(full, purpose="install", boot_bytes=40 * mib)
     assert verdict == NO_GO
     assert words in reasons
@@ -548,5 +546,5 @@ def test_words_and_exit_code(host: FakeHost, capsys: pytest.CaptureFixture[str])
     assert cli.main([*arguments, "--json"]) == ExitCode.OK
     reasons = json.loads(capsys.readouterr().out)["reasons"]
     assert [(reason["level"], reason["step"]) for reason in reasons] == [
-        (NO_GO, "make sure nobody needs it, and run kexec -u")
+        (NO_GO, "make sure that it is not needed, and run kexec -u")
     ]

@@ -1,4 +1,4 @@
-"""The smt command, with nobody killed: that is in test_timer_guardian."""
+"""The smt command without kills: they are in test_timer_guardian."""
 
 import io
 import json
@@ -162,9 +162,9 @@ def test_a_dry_run_says_what_it_would_write_and_writes_nothing(
     assert fs.logged == []
     root = host.root
     assert capsys.readouterr().out.splitlines() == [
-        f"would write 1 to {root}{RCU_EXPEDITED}, which says 0, and put 0 back after the switch",
-        f"would write 1 to {root}{FIRST}, which says 3, and put 3 back after the switch",
-        f"would write 1 to {root}{NEXT}, which says 3, and put 3 back after the switch",
+        f"would write 1 to {root}{RCU_EXPEDITED}, which is 0, and put 0 back after the switch",
+        f"would write 1 to {root}{FIRST}, which is 3, and put 3 back after the switch",
+        f"would write 1 to {root}{NEXT}, which is 3, and put 3 back after the switch",
         "would switch to smt=off with smt-control: online are CPUs 0-7, afterwards 0,4",
     ]
 

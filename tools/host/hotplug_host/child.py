@@ -25,7 +25,7 @@ from hotplug_host.signals import StopRequest
 TERMINATE_GRACE_S = 10.0
 
 
-#: How often, in seconds, whoever watches a child gets told.
+#: Seconds between two progress reports of a child.
 TICK_S = 1.0
 
 

@@ -230,7 +230,7 @@ def _guard(
 
 
 def _detach(fs: Sysfs) -> None:
-    """Keep nobody waiting who reads the tool's output, and be the last to go when memory runs out."""
+    """Keep no reader of the tool's output waiting, and be the last to go when memory runs out."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(null, descriptor)
@@ -328,4 +328,4 @@ def _await(commands: int, stop: StopRequest, most_s: float, what: str) -> tuple[
         return os.read(commands, 1), ""
     if stop.first is not None:
         return b"", f"{what} were put back early, as the process that holds them got {stop.first.name}"
-    return b"", f"{what} were put back early, as nobody had asked for it in {most_s:g} s"
+    return b"", f"{what} were put back early: no request came for {most_s:g} s"

@@ -138,7 +138,7 @@ class Compiled:
 def findings_of(output: str, tree: Path) -> frozenset[Finding]:
     """Return the compiler's complaints, without what moves when a line is added above.
 
-    Those about objects that the configuration does not have are none: nobody would compile them.
+    Those about objects that the configuration does not have are none: they would not be compiled.
     """
     return frozenset(
         Finding(os.path.relpath(match["file"], tree), FOLDED.sub("", match["text"]))

@@ -117,7 +117,7 @@ def _made(kernel: Artifact, root: Path, kind: str, file: Path, arch: str) -> Pac
 
 
 def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
-    """Pack a tarball, owned by root and with the time of the build, whoever packs it and when."""
+    """Pack a tarball, owned by root and with the time of the build, so that two packings are alike."""
     file = output / f"{package_name(kernel)}.{kernel.arch}.tar.gz"
     when = int(datetime.fromisoformat(kernel.built).timestamp())
 

@@ -495,6 +495,9 @@ def set_aside(results: Path, hosts: Sequence[str]) -> None:
 
 def rollback(arguments: argparse.Namespace) -> int:
     """Bring hosts back: those that a run changed, or all of an inventory."""
+    if arguments.run.startswith("-"):
+        # Without a run, argparse takes the first word after -- for one.
+        arguments.arguments, arguments.run = [arguments.run, *arguments.arguments], ""
     if not arguments.run:
         return start(arguments, _plan(arguments, "rollback", "rollback.yml", {}))
     if arguments.inventory or arguments.limit:

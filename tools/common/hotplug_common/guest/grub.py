@@ -195,7 +195,7 @@ def table(*partitions: Partition) -> bytes:
 
 
 def _make_file_system(tree: Path, image: Path) -> None:
-    # What is written there belongs to root in the guest, whoever starts it.
+    # What is written there belongs to root in the guest, whichever user starts it.
     first = [] if os.geteuid() == 0 else ["fakeroot", "--"]
     options = f"offset={BOOT.start * MIB},root_owner=0:0"
     result = process.run(

@@ -186,7 +186,7 @@ class Kbuild(Make):
         """Make .config from the fragments, everything they do not mention being off.
 
         The fragments go into allnoconfig rather than over its result: defaults that depend on what
-        they choose (FRAME_WARN on 64 bits) would otherwise keep the value of a machine nobody asked for.
+        they choose (FRAME_WARN on 64 bits) would otherwise keep the value of another machine.
         A host's whole configuration is final as it is.
         """
         if self.job.host:

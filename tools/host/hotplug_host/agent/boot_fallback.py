@@ -20,7 +20,7 @@ UNITS = Units((TIMER, SERVICE), TIMER, ("sysinit.target", "emergency.target"))
 
 TIMER_TEXT = """# Written by boot_fallback; taken back when the kernel has proven that it can be reached.
 [Unit]
-Description=Leave {release} if nobody confirms it
+Description=Leave {release} unless it is confirmed
 DefaultDependencies=no
 {condition}
 
@@ -31,7 +31,7 @@ AccuracySec=1s
 
 SERVICE_TEXT = """# Written by boot_fallback; taken back when the kernel has proven that it can be reached.
 [Unit]
-Description=Leave {release}, which nobody has confirmed
+Description=Leave {release}, which was not confirmed
 DefaultDependencies=no
 
 [Service]
@@ -42,7 +42,7 @@ ExecStart=/bin/echo hotplug-acceleration: {words}
 ExecStart=/bin/rm -f {links}
 ExecStart=systemctl --no-block reboot
 """
-LAST_WORDS = "nobody has confirmed {release} within {seconds} s, rebooting to the default kernel"
+LAST_WORDS = "{release} was not confirmed within {seconds} s, rebooting to the default kernel"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -142,7 +142,7 @@ examples:
   clock-check scale --output scale.jsonl --clocksource all
   clock-check audit --measured order.jsonl --measured scale.jsonl --json
 
-The one recommended is the fastest that nothing speaks against. Nobody but root may read the kernel's log on
+The one recommended is the fastest that nothing speaks against. Only root may read the kernel's log on
 most hosts: without it, the audit says so.
 """
 

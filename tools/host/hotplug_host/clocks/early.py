@@ -29,7 +29,7 @@ NSEC_PER_SEC = 1_000_000_000
 LEAST_SLACK_NS = 1
 PR_SET_TIMERSLACK = 29
 TIMER_ABSTIME = 1
-#: What nobody can avoid: times are whole nanoseconds, ticks are whole.
+#: What cannot be avoided: times are whole nanoseconds, ticks are whole.
 ROUNDING_NS, ROUNDING_TICKS = 1.0, 1.0
 #: An error of less than one in so many cannot be told from rounding.
 LEAST_TICKS = 1000

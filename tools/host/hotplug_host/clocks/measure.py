@@ -32,7 +32,7 @@ from hotplug_host.topology import describe_cpus
 VDSO, SYSCALL = "vdso", "syscall"
 SCALE, ORDER, DRIFT = "scale", "order", "drift"
 PATHS = (VDSO, SYSCALL)
-#: Samples of `scale` and `order` are of so many calls: one takes nanoseconds, which nobody reads in seconds.
+#: Samples of `scale` and `order` are of so many calls: one takes nanoseconds, hard to read in seconds.
 CALLS_PER_SAMPLE = 1_000_000
 #: What problems of a sort are named before the rest is only counted.
 MAX_NAMED = 3

@@ -23,7 +23,7 @@ class Measured:
     """One operation with one clocksource (None where the kernel does not name it), over all iterations.
 
     `us_per_call` is a median, None where the operation times no calls; `violations` are calls that went back,
-    None where nobody looked; `problem` is the first proof that the clock is wrong.
+    None without a measurement; `problem` is the first proof that the clock is wrong.
     """
 
     clocksource: str | None

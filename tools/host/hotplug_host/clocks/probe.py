@@ -20,7 +20,7 @@ from hotplug_host.signals import StopRequest
 
 #: Its exit codes (probe.h).
 USAGE, CPU, REFERENCE = 2, 3, 4
-#: How often, in seconds, whoever watches gets told.
+#: Seconds between two progress reports.
 TICK_S = 1.0
 Line = dict[str, Any]
 

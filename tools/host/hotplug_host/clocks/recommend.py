@@ -14,7 +14,7 @@ from hotplug_host.clocks.measured import Measured
 PARAVIRTUAL = ("kvm-clock", "hyperv_clocksource_tsc_page", "hyperv_clocksource_msr", "xen")
 #: Tick counters: what the kernel has when it has nothing.
 LAST_RESORTS = frozenset(("jiffies", "refined-jiffies"))
-#: Words of the command line that take TSC out, and those that leave nobody to watch it.
+#: Words of the command line that take TSC out, and those that end the kernel's watch over it.
 _NO_TSC = frozenset(("notsc", "tsc=unstable"))
 _UNWATCHED = frozenset(("tsc=reliable", "tsc=nowatchdog"))
 _CHOICE = "clocksource="
@@ -114,7 +114,7 @@ def _reservations(facts: Facts, name: str) -> list[str]:
     if name == TSC:
         unwatched = [word for word in facts.boot_words if word in _UNWATCHED]
         if unwatched:
-            found.append(f"but nobody watches it ({unwatched[0]})")
+            found.append(f"but it is not watched ({unwatched[0]})")
         if not facts.log.readable:
             found.append("but the kernel's log could not be read")
         elif not facts.log.complete:

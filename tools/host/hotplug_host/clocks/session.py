@@ -54,7 +54,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure. Every clocksource is a variant of its own; None stands for the one nobody can name."""
+    """What to measure. Every clocksource is a variant of its own; None stands for one without a name."""
 
     clocksources: tuple[str | None, ...]
     variant: str | None

@@ -137,7 +137,10 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             "find what sets kernel.kexec_load_disabled, and reboot",
         )
     if kexec.loaded == 1:
-        yield "somebody has loaded a kernel for kexec already", "make sure nobody needs it, and run kexec -u"
+        yield (
+            "somebody has loaded a kernel for kexec already",
+            "make sure that it is not needed, and run kexec -u",
+        )
     locked = kexec.lockdown != "none"
     if locked and plan.purpose == AB and not plan.kexec_file_load:
         yield (
@@ -194,7 +197,7 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield (
             f"/boot has {_size(free // MIB * MIB)} free and the kernel's package needs"
             f" {_size(-(-needed // MIB) * MIB)} there",
-            "remove kernels that nobody boots, or deploy by kexec",
+            "remove unused kernels, or deploy by kexec",
         )
 
 
@@ -202,7 +205,7 @@ def _expediting(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts.rcu.get("rcu_expedited", "0") != "0":
         yield (
             "rcu_expedited is set already, so somebody else holds it",
-            "write 0 to /sys/kernel/rcu_expedited if nobody needs it, or switch without --expedite",
+            "write 0 to /sys/kernel/rcu_expedited if it is not needed, or switch without --expedite",
         )
     if facts.rcu.get("rcu_normal", "0") != "0":
         yield (
@@ -253,7 +256,7 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             "start kdump.service (Debian: kdump-tools)",
         )
     if facts.boot_free_bytes is not None and facts.boot_free_bytes < BOOT_SPARE_BYTES:
-        yield f"/boot has {_size(facts.boot_free_bytes)} free", "remove kernels that nobody boots"
+        yield f"/boot has {_size(facts.boot_free_bytes)} free", "remove unused kernels"
 
 
 def _services(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:

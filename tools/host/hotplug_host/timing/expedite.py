@@ -31,7 +31,7 @@ def plan_settings(fs: Sysfs, tune_fqs: bool) -> Plan:
     """Return what to change; ToolError (ENVIRONMENT) when a setting is missing, or not as it was booted.
 
     A value that is not the kernel's own was set by somebody, who may put it back at any time: what
-    would be restored afterwards is then nobody's to say.
+    would be restored afterwards is then unknown.
     """
     require_as_booted(fs, "switch without --expedite")
     settings, notes = [Setting(RCU_EXPEDITED, "0", "1")], []
@@ -58,7 +58,7 @@ def require_as_booted(fs: Sysfs, otherwise: str) -> None:
     if expedited != "0":
         raise _refusal(
             f"{fs.path(RCU_EXPEDITED)} says {expedited} already, so somebody else holds it",
-            f"grace periods are expedited as it is: {otherwise}; if nobody needs it, write 0 there first",
+            f"grace periods are expedited as it is: {otherwise}; if that is not needed, write 0 there first",
         )
     if fs.read_optional(RCU_NORMAL) not in (None, "0"):
         raise _refusal(

@@ -30,7 +30,7 @@ TOTAL_KB, MOST_KB, LEAST_KB = 512 * 1024, 8192, 64
 HEADER_KB = 32 * 1024
 #: trace-cmd starts and stops in moments, and reads gigabytes in minutes.
 TIMEOUT_S = 600.0
-#: What these say where nobody traces. The function graph has no buffer of its own in all kernels.
+#: The contents of these where no trace runs. The function graph has no buffer of its own in all kernels.
 UNUSED = {
     "current_tracer": ("nop",),
     "set_event": ("",),

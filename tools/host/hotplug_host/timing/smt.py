@@ -107,7 +107,7 @@ class _Switch:
 
     def _print_plan(self, plan: Plan) -> None:
         lines = [
-            f"would write {setting.during} to {self.fs.path(setting.name)}, which says {setting.before},"
+            f"would write {setting.during} to {self.fs.path(setting.name)}, which is {setting.before},"
             f" and put {setting.before} back after the switch"
             for setting in plan.settings
         ]

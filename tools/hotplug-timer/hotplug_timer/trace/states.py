@@ -121,7 +121,7 @@ class States(Nested[_Callback]):
         )
 
     def _left(self) -> dict[tuple[int, str], SpentInState]:
-        # One that was entered and never left took nobody knows how long.
+        # One that was entered and never left took an unknown time.
         return {state: spent for state, spent in self._states.items() if spent.times}
 
     def _enter(self, event: Event) -> None:

@@ -279,7 +279,7 @@ def selftest_problems(records: Sequence[Record]) -> list[str]:
 
 
 def plain_switch_problems(switches: Sequence[Record], machine: Record, chunk: int) -> list[str]:
-    """Switches with nobody else around."""
+    """Switches without other load."""
     found = []
     primaries = [cpu for cpu in machine["present"] if cpu not in machine["victims"]]
     for record in switches:

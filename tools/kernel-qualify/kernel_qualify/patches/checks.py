@@ -53,10 +53,10 @@ def checkpatch(shop: Workshop, patch: PatchFile) -> list[str]:
 
 
 def unmaintained(shop: Workshop, patches: Sequence[PatchFile]) -> list[str]:
-    """Return the files that the patches create and that nobody maintains."""
+    """Return the files that the patches create and that MAINTAINERS does not have."""
     created = [file for patch in patches for file in patch.created]
     with shop.at(len(shop.patches)):
-        return [f"MAINTAINERS names nobody for {file}" for file in shop.unmaintained(created)]
+        return [f"MAINTAINERS has no entry for {file}" for file in shop.unmaintained(created)]
 
 
 def patch_job(shop: Workshop, patch: PatchFile) -> Job:

@@ -32,7 +32,7 @@ def test_it_says_what_is_deployed_and_where_the_way_back_leads(
     assert record["default"]["online"] == before.online
 
 
-def test_nobody_holds_it_and_nothing_else_is_left(host: Host) -> None:
+def test_no_run_holds_it_and_nothing_else_is_left(host: Host) -> None:
     assert not host.file(f"{STAGING}/lock.json").exists
     assert host.file(STAGING).listdir() == ["deployed.json"]
     assert host.file("/sys/kernel/rcu_expedited").content_string.strip() == "0"
