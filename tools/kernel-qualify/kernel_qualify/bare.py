@@ -108,6 +108,7 @@ def machine(
     extra_mb: int = 0,
     one_thread: bool = False,
     icount: bool = False,
+    plugin: str = "",
 ) -> Iterator[Guest]:
     """Boot `kernel` in a folder of its own below `folder`.
 
@@ -115,7 +116,7 @@ def machine(
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
     kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
     guest's CPUs take turns on one thread of the emulator; with `icount`, its clocks count instructions as
-    well (see qemu.Machine).
+    well; `plugin` is one of the emulator's (see qemu.Machine).
     The guest ends with this context. Raises ToolError (ENVIRONMENT) without a base disk.
     """
     architecture = arch.by_name(kernel.arch)
@@ -142,6 +143,7 @@ def machine(
         command_line=command_line(architecture, script, extra),
         one_thread=one_thread,
         icount=icount,
+        plugin=plugin,
     )
     console = work / qemu.CONSOLE_LOG
     console.touch()

@@ -2,7 +2,8 @@
 
 Runs of speed go to docs/data/speed, with a CSV per kernel line and architecture that hotplug-timer predict
 reads. Runs of clock-costs go to docs/data/clocks, those of clock-early to docs/data/early, those of latencies
-to docs/data/latencies. `make docs` makes the pages of docs/evidence from them.
+to docs/data/latencies, those of instructions to docs/data/instructions. `make docs` makes the
+pages of docs/evidence from them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from pathlib import Path
 
 from kernel_qualify import keeping, timings
-from kernel_qualify.judge import clockcosts, earlysleeps, gains, latencies
+from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "docs/data"
@@ -19,6 +20,7 @@ KEPT = DATA / "speed"
 CLOCKS = DATA / "clocks"
 EARLY = DATA / "early"
 LATENCIES = DATA / "latencies"
+INSTRUCTIONS = DATA / "instructions"
 
 
 def speed_runs() -> dict[Path, gains.Run]:
@@ -41,6 +43,11 @@ def latency_runs() -> dict[Path, latencies.Run]:
     return {path: latencies.load(path) for path in sorted(LATENCIES.glob("*.json"))}
 
 
+def instruction_runs() -> dict[Path, instructions.Run]:
+    """Return the kept runs of instructions, by their files."""
+    return {path: instructions.load(path) for path in sorted(INSTRUCTIONS.glob("*.json"))}
+
+
 def line_of(path: Path) -> str:
     """Return the kernel line that a kept run is of: the first word of its name."""
     return path.name.partition("-")[0]
@@ -58,6 +65,8 @@ def keep(run: Path, line: str) -> Path:
         return keep_early(run)
     if "latencies" in facts:
         return keep_latencies(run)
+    if "switches" in facts:
+        return keep_instructions(run)
     return keep_clocks(run) if "costs" in facts else keep_speed(run, line)
 
 
@@ -77,6 +86,12 @@ def keep_latencies(run: Path) -> Path:
     """Take over a latencies.json."""
     loaded = latencies.load(run)
     return keeping.save(loaded, LATENCIES / f"{loaded.line}-{loaded.arch}-{loaded.cpus}.json")
+
+
+def keep_instructions(run: Path) -> Path:
+    """Take over an instructions.json."""
+    loaded = instructions.load(run)
+    return keeping.save(loaded, INSTRUCTIONS / f"{loaded.line}-{loaded.arch}.json")
 
 
 def keep_speed(run: Path, line: str) -> Path:

@@ -209,11 +209,13 @@ class Proving:
         silence: float = 300,
         one_thread: bool = False,
         icount: bool = False,
+        plugin: str = "",
     ) -> list[dict[str, Any]]:
         """Boot a guest that runs a script and nothing else; return its records.
 
-        For hundreds of CPUs: see bare.py, also for `one_thread` and `icount`. `files` are for the script;
-        `memory` as with boot(). Raises ToolError: GUEST when the script fails, TIMEOUT when it falls silent.
+        For hundreds of CPUs: see bare.py, also for `one_thread`, `icount` and `plugin`. `files` are for the
+        script; `memory` as with boot(). Raises ToolError: GUEST when the script fails, TIMEOUT when it
+        falls silent.
         """
         self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
         every = {bare.ARCHIVE: archive(), **(files or {})}
@@ -229,6 +231,7 @@ class Proving:
                 extra_mb=memory,
                 one_thread=one_thread,
                 icount=icount,
+                plugin=plugin,
             ) as guest:
                 lines = list(self._until_ended(guest, silence))
                 if read_records(lines) or not guest.aborted():

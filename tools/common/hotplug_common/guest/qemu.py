@@ -70,6 +70,8 @@ class Machine:
     """The guest's clocks count its instructions, a nanosecond each, and skip the time when all CPUs are idle.
     So what the guest finds that something takes is the instructions of it, whatever else the host does.
     Implies one thread."""
+    plugin: str = ""
+    """A plugin of the emulator's translator, and its arguments: FILE,NAME=VALUE,..."""
     spare_cores: int = 0
     """Cores that can be added while the guest runs."""
     boot_disk: bool = False
@@ -126,6 +128,7 @@ def command(machine: Machine) -> list[str]:
         *("-action", "panic=none"),
         *_machine(machine),
         *(["-icount", "shift=0,sleep=off"] if machine.icount else []),
+        *(["-plugin", machine.plugin] if machine.plugin else []),
         *("-smp", _processors(machine)),
         *("-m", str(machine.memory)),
         *([] if machine.boot_disk else ["-kernel", str(machine.kernel), "-append", machine.command_line]),

@@ -34,8 +34,8 @@ timings of all kept runs beside them. 'make docs' makes docs/evidence from them.
         nargs="?",
         type=Path,
         metavar="RUN",
-        help="speed.json, clocks.json, early.json or latencies.json of a run; without it, only the timings"
-        " are written",
+        help="speed.json, clocks.json, early.json, latencies.json or instructions.json of a run; without it,"
+        " only the timings are written",
     )
     options.add_line(parser)
     parser.set_defaults(handler=_run)
@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except (ValueError, KeyError, TypeError) as error:
         raise ToolError(
             f"{arguments.run} is no run of this program: {error}",
-            "name what speed, clock-costs, clock-early or latencies has written",
+            "name what speed, clock-costs, clock-early, latencies or instructions has written",
             ExitCode.INPUT,
         ) from error
     return ExitCode.OK

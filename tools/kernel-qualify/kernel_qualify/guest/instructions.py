@@ -1,0 +1,43 @@
+"""Switch SMT between marks that the emulator's plugin sees, and tell the controller where functions are."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import zlib
+from pathlib import Path
+
+from kernel_qualify.guest import machine
+from kernel_qualify.guest.machine import CONTROL, record
+
+PART = 2048
+"""Characters of the symbols in one record: a console takes lines of some length only."""
+
+
+def text_symbols(kallsyms: str) -> str:
+    """Return "ADDRESS NAME" of the functions of the kernel itself, one a line, in their order."""
+    rows = [line.split() for line in kallsyms.splitlines()]
+    return "".join(f"{row[0]} {row[2]}\n" for row in rows if len(row) == 3 and row[1] in "tTwW")
+
+
+def main() -> None:
+    """Report the symbols, or switch off and on several times; reading smt/control ends what is counted."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--switches", type=int, required=True, help="0: report symbols")
+    options = parser.parse_args()
+    if not options.switches:
+        packed = zlib.compress(text_symbols(Path("/proc/kallsyms").read_text()).encode(), 9)
+        text = base64.b64encode(packed).decode()
+        for start in range(0, len(text), PART):
+            record("symbols", part=text[start : start + PART])
+        return
+    if machine.online() != machine.present():
+        machine.all_on()
+    victims = machine.secondaries()
+    for _ in range(options.switches):
+        for value in ("off", "on"):
+            facts = machine.switch(value)
+            if facts["error"]:
+                raise OSError(facts["error"], f"smt/control {value}")
+            machine.read(CONTROL)
+    record("machine", **machine.settings(), victims=victims)
