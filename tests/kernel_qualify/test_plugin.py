@@ -38,7 +38,7 @@ def spans(emulator: Path, folder: Path, *blocks: tuple[int, str, int]) -> list[d
         "".join(f"{BASE + place:x} {ROLES.get(name, '-')} {name}\n" for name, place in PLACES.items())
     )
     executed = "".join(f"{cpu} {BASE + PLACES[name]:x} {length}\n" for cpu, name, length in blocks)
-    words = [emulator, f"symbols={symbols}", f"out={folder / 'out'}"]
+    words: list[str | Path] = [emulator, f"symbols={symbols}", f"out={folder / 'out'}"]
     subprocess.run(words, input=executed, text=True, check=True)
     return [json.loads(line) for line in (folder / "out").read_text().splitlines()]
 
@@ -82,14 +82,14 @@ def test_code_without_translation_of_addresses_is_the_kernel_s(emulator: Path, t
     executed = (
         f"0 {BASE + PLACES['off']:x} 5\n0 {PLACES['work']:x} 7\n1 100000 9\n0 {BASE + PLACES['show']:x} 4\n"
     )
-    words = [emulator, f"symbols={symbols}", f"out={tmp_path / 'out'}"]
+    words: list[str | Path] = [emulator, f"symbols={symbols}", f"out={tmp_path / 'out'}"]
     subprocess.run(words, input=executed, text=True, check=True)
     assert json.loads((tmp_path / "out").read_text())["functions"] == {"elsewhere": 9, "work": 7, "show": 4}
 
 
 def test_no_symbols_are_an_error(emulator: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    words = [emulator, f"symbols={tmp_path / 'empty'}", f"out={tmp_path / 'out'}"]
+    words: list[str | Path] = [emulator, f"symbols={tmp_path / 'empty'}", f"out={tmp_path / 'out'}"]
     done = subprocess.run(words, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert done.stderr == f"profile: no symbols in {tmp_path / 'empty'}\n"

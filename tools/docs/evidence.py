@@ -18,7 +18,7 @@ import jinja2
 from docpages import blocks
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import figures
-from kernel_qualify.judge import clockcosts, earlysleeps, gains, latencies
+from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,6 +59,13 @@ KINDS = {
         figures.early_runs,
         earlysleeps.problems,
         lambda run: f"{run.arch} {run.device}",
+    ),
+    "instructions": Kind(
+        "instructions",
+        "instructions.md",
+        figures.instruction_runs,
+        instructions.problems,
+        lambda run: f"{run.arch}, {', '.join(map(str, sorted({one.cpus for one in run.switches})))} CPUs",
     ),
     "latencies": Kind(
         "latencies",
@@ -281,6 +288,10 @@ class Figures:
         head += ["late: stock", "patched", "instructions: stock", "patched"]
         runs = sorted(_of_line(figures.early_runs(), line), key=lambda run: (run.arch, run.device))
         return "\n".join([*heading(head), *(row(_early_cells(run)) for run in runs)])
+
+    def instructions(self, line: str) -> str:
+        """Return the runs of instructions."""
+        return instructions.table(_of_line(figures.instruction_runs(), line))
 
     def latencies(self, line: str) -> str:
         """Return the runs of hackbench and cyclictest."""

@@ -46,11 +46,16 @@ Proven: on the patched kernel a CPU, and its turn, take no more instructions in 
 guests than in the smallest, but for 10%, and each CPU that goes has one turn.""",
         examples="""examples:
   kernel-qualify instructions
-  kernel-qualify instructions --cores 2 8 16 --switches 2""",
+  kernel-qualify instructions --sizes 2 8 16 --switches 2""",
     )
     options.add_line(parser)
     parser.add_argument(
-        "--cores", type=positive, nargs="+", default=[2, 8], help="cores of the guests, default: 2 8"
+        "--sizes",
+        type=positive,
+        nargs="+",
+        default=[2, 8],
+        metavar="CORES",
+        help="numbers of cores of the guests, default: 2 8",
     )
     parser.add_argument("--threads", type=positive, help="threads per core, default: 8")
     options.add_fragments(parser)
@@ -66,7 +71,7 @@ guests than in the smallest, but for 10%, and each CPU that goes has one turn.""
 
 def proofs(arguments: argparse.Namespace) -> list[Proof]:
     """Return the one proof that the options ask for."""
-    orders = [options.order(arguments, arch=PPC64LE.name, cores=cores) for cores in sorted(arguments.cores)]
+    orders = [options.order(arguments, arch=PPC64LE.name, cores=cores) for cores in sorted(arguments.sizes)]
     find = partial(_find, orders, arguments.switches)
     return [Proof(NAME, arguments.line, options.facts(arguments), find, LIMIT_S)]
 
