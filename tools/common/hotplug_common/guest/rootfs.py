@@ -27,8 +27,8 @@ RELEASES = ("trixie", "forky")
 """Debian releases, the preferred one first; the other is for a mirror that is between two states of the
 first. Not an older one: there `ppc64_cpu` switches CPU by CPU. A guest is thrown away and listens on the
 loopback only, so one consistent archive is worth more here than the latest fixes from a second one."""
-UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch")
-"""What apt says of a mirror whose files do not belong together."""
+UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch|404 +Not Found")
+"""What apt reports of a mirror whose files do not belong together, or that lacks some of its lists."""
 SIZE = "2G"
 UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
 """Fixed, so that the same tree gives the same image."""
