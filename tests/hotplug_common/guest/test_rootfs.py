@@ -101,7 +101,7 @@ E: Failed to fetch Packages.xz  File has unexpected size (9515196 != 9516256). M
 """
 
 
-LACKING = "E: Failed to fetch http://mirror/libc6_2.41-12%2bdeb13u5_ppc64el.deb  404  Not Found [IP: ::1 80]\n"
+LACKING = "E: Failed to fetch http://mirror/libc6_2.41_ppc64el.deb  404  Not Found [IP: ::1 80]\n"
 
 
 class Installing:
