@@ -52,7 +52,8 @@ if [ "${1-}" = --step ]; then
         rm -r -f -- "${directory:?}/steps/$step"
         # Where the options were given: an inventory may be named from there.
         cd -- "$called_in"
-        ansible-playbook "$here/playbooks/bisect.yml" "$@" \
+        # Forth and back once, unless the options ask for more: a bisection has many steps.
+        ansible-playbook "$here/playbooks/bisect.yml" -e ab_repeat=1 "$@" \
             -e "bisect_dir=$directory" -e "bisect_old=$from" -e "bisect_new=$to" -e "bisect_step=$step" >&2 ||
             exit "$give_up"
     fi

@@ -416,6 +416,7 @@ def build(work: Path) -> FakeLpar:
     fake.variables = {
         "ab_variants": variants,
         "ab_iterations": 2,
+        "ab_repeat": 1,
         "ab_results_dir": str(fake.results),
         "ab_timer_bundle": str(FAKES / "timer.py"),
         "hotplug_sysroot": str(fake.root),

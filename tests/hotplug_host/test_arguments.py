@@ -15,6 +15,7 @@ from hotplug_host import arguments
     ("read", "text", "value"),
     [
         (arguments.positive, "1", 1),
+        (arguments.even, "2", 2),
         (arguments.count, "0", 0),
         (arguments.seconds, "0.001", 0.001),
         (arguments.seconds, "1e6", 1e6),
@@ -35,6 +36,8 @@ def test_values(read: Callable[[str], object], text: str, value: object) -> None
 @pytest.mark.parametrize(
     ("read", "text", "words"),
     [
+        (arguments.even, "0", "'0' is not a whole number of at least 2"),
+        (arguments.even, "3", "'3' is not an even number"),
         (arguments.positive, "0", "'0' is not a whole number of at least 1"),
         (arguments.positive, "\N{ARABIC-INDIC DIGIT FOUR}", "is not a whole number"),
         (arguments.positive, "9" * 16, "is not a whole number"),

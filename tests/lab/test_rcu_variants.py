@@ -27,6 +27,7 @@ def rows(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
         "rcu_variants_artifacts": {"stock": stock},
         "rcu_variants_rows": ["stock", "rcu_expedited"],
         "ab_iterations": 1,
+        "ab_repeat": 1,
         "ab_settle": 0,
         "ab_results_dir": str(results),
     }

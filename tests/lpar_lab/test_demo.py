@@ -25,6 +25,7 @@ def settings(tmp_path: Path) -> demo.Settings:
         accel="tcg",
         timeout=None,
         fragments=(),
+        boots=4,
         iterations=5,
         output=tmp_path / "out",
     )
@@ -92,6 +93,7 @@ def test_smt_fleet_takes_what_the_demo_asks_for(settings: demo.Settings, tmp_pat
     assert {name: value for name, value in plan.variables.items() if name.startswith("ab_")} == {
         "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
         "ab_iterations": 5,
+        "ab_repeat": 2,
         "ab_results_dir": str(settings.output),
         "ab_max_fail_percentage": 0,
     }

@@ -274,10 +274,11 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
     assert code == 0
     assert [batch["hosts"] for batch in json.loads(out)["batches"]] == [["lpar1"], ["lpar2"], ["lpar3"]]
 
-    assert stand.call("ab", *hosts, *variants, "--iterations", "3", "--max-failed", "20")[0] == 0
+    assert stand.call("ab", *hosts, *variants, "--max-failed", "20")[0] == 0
     given = variables(stand.calls()[-1])
     assert given["ab_variants"] == [{"name": n, "artifact": str(k)} for n, k in kernels.items()]
-    assert (given["ab_iterations"], given["ab_max_fail_percentage"], given["fleet_batches"]) == (3, 20, [1])
+    assert (given["ab_iterations"], given["ab_repeat"]) == (3, 2)
+    assert (given["ab_max_fail_percentage"], given["fleet_batches"]) == (20, [1])
     assert given["ab_results_dir"] == str(stand.run())
 
     files = [word for name, kernel in kernels.items() for word in (f"--{name}", str(kernel))]
@@ -294,6 +295,34 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
         code, _, err = stand.call("regress", *hosts, *words, "--dir", str(stand.folder / "kept"))
         assert code == 2
         assert "give --stock and --patched, or --build" in err
+
+
+def test_where_a_switch_takes_an_hour_each_boot_has_one_iteration_and_the_hours_come_first(
+    stand: Stand,
+) -> None:
+    (stand.folder / "k.json").write_text("{}")
+    words = ["-i", str(stand.inventory)]
+    words += [
+        word for name in ("stock", "patched") for word in ("--variant", f"{name}={stand.folder / 'k.json'}")
+    ]
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+
+    code, _, err = stand.call("ab", *words, "--switch-minutes", "110")
+
+    assert code == 0
+    # Nine boots of 15 minutes; four or eight times 110 minutes.
+    assert (
+        "4 boots of each kernel, 1 of off and on in each: 9.6 hours a host if stock alone is slow, 16.9"
+        in err
+    )
+    given = variables(stand.calls()[-1])
+    assert (given["ab_iterations"], given["ab_repeat"], given["fleet_host_minutes"]) == (1, 2, 1015)
+    assert stand.call("ab", *words, "--switch-minutes", "19", "--iterations", "2", "--minutes", "60")[0] == 0
+    given = variables(stand.calls()[-1])
+    assert (given["ab_iterations"], given["fleet_host_minutes"]) == (2, 60)
+    for boots in ("3", "0"):
+        with pytest.raises(SystemExit, match="2"):
+            stand.call("ab", *words, "--boots", boots)
 
 
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:

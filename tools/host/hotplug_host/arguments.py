@@ -47,6 +47,14 @@ def count(text: str) -> int:
     return whole(text, 0)
 
 
+def even(text: str) -> int:
+    """Read an even number of at least 2."""
+    number = whole(text, 2)
+    if number % 2:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an even number")
+    return number
+
+
 def whole(text: str, least: int) -> int:
     """Read a whole number of at least LEAST."""
     # str.isdigit() also accepts other scripts' digits.

@@ -22,7 +22,7 @@ from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
 from hotplug_common.tables import add_format
 from hotplug_common.ui import Say, out
-from hotplug_host.arguments import count, positive, seconds
+from hotplug_host.arguments import count, even, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
@@ -413,7 +413,13 @@ def _add_demo(commands: Any) -> None:
     _topology_options(command)
     _fragment_option(command)
     command.add_argument(
-        "--iterations", type=positive, default=5, help="timed iterations per block (default: %(default)s)"
+        "--boots",
+        type=even,
+        default=4,
+        help="of each kernel, forth and back (default: %(default)s)",
+    )
+    command.add_argument(
+        "--iterations", type=positive, default=3, help="timed iterations in each boot (default: %(default)s)"
     )
     command.add_argument(
         "--output-dir",
@@ -616,6 +622,7 @@ def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
             accel=arguments.accel,
             timeout=arguments.timeout,
             fragments=tuple(arguments.fragment),
+            boots=arguments.boots,
             iterations=arguments.iterations,
             output=arguments.output_dir.absolute(),
         ),

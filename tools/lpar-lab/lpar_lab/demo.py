@@ -37,7 +37,7 @@ PROGRESS_S = 15.0
 
 @dataclass(frozen=True)
 class Settings:
-    """What the demo is asked for. `iterations` per block; `output` is absolute."""
+    """What the demo is asked for. `boots` of each kernel, `iterations` in each; `output` is absolute."""
 
     arch: Arch
     line: str
@@ -47,6 +47,7 @@ class Settings:
     accel: str
     timeout: float | None
     fragments: tuple[str, ...]
+    boots: int
     iterations: int
     output: Path
 
@@ -152,7 +153,7 @@ def _fresh_output(output: Path) -> Path:
 def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> list[str]:
     """Return what smt-fleet is asked for: the A B B A run on the guest."""
     return [
-        *("ab", "--limit", GUEST, "--iterations", str(settings.iterations)),
+        *("ab", "--limit", GUEST, "--boots", str(settings.boots), "--iterations", str(settings.iterations)),
         *("--results", str(settings.output), "--output-dir", str(settings.output / FLEET)),
         *("-e", f"ab_timer_bundle={bundle}"),
         *(word for kernel in kernels for word in ("--variant", f"{kernel.variant}={kernel.file}")),

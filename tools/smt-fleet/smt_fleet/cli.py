@@ -17,7 +17,7 @@ from hotplug_common import lock
 from hotplug_common.files import write_files
 from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
 from hotplug_host import __version__, termination
-from hotplug_host.arguments import count
+from hotplug_host.arguments import count, even
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.judge import PURPOSES, SWITCH
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
 PROGRAM = "smt-fleet"
+#: Minutes of off and on together from which one iteration a boot is enough: boots tell more than iterations.
+LONG_MIN = 20
+#: Minutes from leaving a kernel to timing the next one, on a large LPAR.
+BOOT_MIN = 15
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 EPILOG = """\
 examples:
@@ -55,7 +59,8 @@ examples:
 AB_EXAMPLES = """\
 examples:
   smt-fleet ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json
-  smt-fleet ab -i inventory/mine --variant a=A/artifact.json --variant b=B/artifact.json --minutes 90
+  smt-fleet plan ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json \\
+      --switch-minutes 110
 """
 REGRESS_EXAMPLES = """\
 examples:
@@ -207,7 +212,25 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
         help="a kernel and its artifact.json; given twice or more, first the one to compare with",
     )
     parser.add_argument(
-        "--iterations", type=count, default=5, metavar="N", help="of a block (default: %(default)s)"
+        "--boots",
+        type=even,
+        default=4,
+        metavar="N",
+        help="of each kernel, forth and back (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--iterations",
+        type=count,
+        metavar="N",
+        help=f"of off and on in each boot (default: 3, or 1 with --switch-minutes of {LONG_MIN} and more)",
+    )
+    parser.add_argument(
+        "--switch-minutes",
+        type=count,
+        default=0,
+        metavar="N",
+        help="that off and on take together on the first kernel: prints how long the run takes, and sets"
+        " --minutes",
     )
     parser.add_argument(
         "--results", type=Path, metavar="DIR", help="folder of the results (default: that of the run)"
@@ -301,14 +324,33 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
         raise ToolError(
             "too few variants, or one name twice", "give --variant NAME=FILE for each kernel", ExitCode.USAGE
         )
+    iterations = arguments.iterations or (1 if arguments.switch_minutes >= LONG_MIN else 3)
+    if arguments.switch_minutes:
+        least, most = ab_minutes(len(pairs), arguments.boots, iterations, arguments.switch_minutes)
+        arguments.minutes = arguments.minutes or most
+        sys.stderr.write(
+            f"{PROGRAM}: {arguments.boots} boots of each kernel, {iterations} of off and on in each:"
+            f" {least / 60:.1f} hours a host if {pairs[0][0]} alone is slow, {most / 60:.1f} at the most\n"
+        )
     words = {
         "ab_variants": [{"name": name, "artifact": _artifact(Path(file))} for name, _, file in pairs],
-        "ab_iterations": arguments.iterations,
+        "ab_iterations": iterations,
+        "ab_repeat": arguments.boots // 2,
         "ab_max_fail_percentage": arguments.max_failed,
     }
     # Without one, carry_out takes the run's own folder, which is not made yet.
     where = {"ab_results_dir": str(arguments.results.resolve())} if arguments.results else {}
     return _plan(arguments, "ab", "ab.yml", words | where | _flow(arguments))
+
+
+def ab_minutes(variants: int, boots: int, iterations: int, switch_minutes: int) -> tuple[int, int]:
+    """Return the minutes that an A/B run takes on a host: if the first kernel alone is slow, and if all are.
+
+    SWITCH_MINUTES are those of off and on together.
+    """
+    booting = (variants * boots + 1) * BOOT_MIN
+    slow = boots * iterations * switch_minutes
+    return booting + slow, booting + variants * slow
 
 
 def regress_plan(arguments: argparse.Namespace) -> Plan:
