@@ -38,7 +38,8 @@ def one(kernel: str = PATCHED, operation: str = "off", cpus: int = 16, **changed
         number=5,
         work=1000.0 * switched,
         idle=5.0,
-        waiting=7.0,
+        waiting=7.0 * switched,
+        spinning=3.0 * switched,
         turns=switched,
         turn=100.0,
         longest_turn=120.0,
@@ -52,7 +53,13 @@ def run(*found: Switches) -> Run:
 
 
 def span(begun_by: str, scale: int = 1) -> dict[str, Any]:
-    functions = {"memcpy": 30 * scale, "snooze_loop": 1000, "multi_cpu_stop": 200, "elsewhere": 10}
+    functions = {
+        "memcpy": 30 * scale,
+        "snooze_loop": 1000,
+        "multi_cpu_stop": 200,
+        "elsewhere": 10,
+        "__cpu_up": 50,
+    }
     return {
         "begun_by": begun_by,
         "cpus": [[90, 0, 0, 0], [80, 1, 40, 40], [70, 1, 60, 60]],
@@ -81,7 +88,7 @@ def test_medians_leave_out_the_first_switch_and_cpus_that_are_idle_or_wait() -> 
     ]
     off, on = instructions.switches(STOCK, 3, 2, spans)
     assert (off.operation, on.operation, off.number) == ("off", "on", 3)
-    assert (off.work, off.idle, off.waiting) == (2 * 30 + 10, 1000, 200)
+    assert (off.work, off.idle, off.waiting, off.spinning) == (2 * 30 + 10, 1000, 200, 50)
     assert (off.turns, off.turn, off.longest_turn) == (2, 50, 60)
     assert off.functions == {"memcpy": 60, "elsewhere": 10}
     assert off.work_per_cpu == 35
@@ -109,6 +116,6 @@ def test_one_guest_tells_nothing_of_growth() -> None:
 def test_a_row_has_what_one_cpu_takes(tmp_path: Path) -> None:
     found = run(one(), one(operation="on"))
     off, on = instructions.table([found]).splitlines()[-2:]
-    assert off == "| ppc64le, 2 x 8 | patched | off | 5 | 1,000 | 100 | 120 | 7 | `memcpy` 50 |"
-    assert on == "| ppc64le, 2 x 8 | patched | on | 5 | 1,000 |  |  |  | `memcpy` 50 |"
+    assert off == "| ppc64le, 2 x 8 | patched | off | 5 | 1,000 | 100 | 120 | 7 | 3 | `memcpy` 50 |"
+    assert on == "| ppc64le, 2 x 8 | patched | on | 5 | 1,000 |  |  |  | 3 | `memcpy` 50 |"
     assert instructions.load(keeping.save(found, tmp_path / "instructions.json")) == found

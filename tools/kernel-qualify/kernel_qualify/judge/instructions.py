@@ -58,6 +58,22 @@ WAITING = frozenset(
     ]
 )
 """Functions in which a CPU waits for others of a rendezvous."""
+SPINNING = frozenset(
+    [
+        "__cpu_up",
+        "smp_call_function_single",
+        "smp_call_function_many_cond",
+        "splpar_spin_yield",
+        "ktime_get",
+        "ktime_get_update_offsets_now",
+        "queued_spin_lock_slowpath",
+    ]
+)
+"""Functions in which a CPU waits for one other: until it is up, has done what it was asked, gives a lock
+back, or has written the time. An emulator may have taken that one off its processor, so they are no work either."""
+
+
+NO_WORK = IDLE | WAITING | SPINNING
 
 
 @dataclass(frozen=True)
@@ -66,6 +82,7 @@ class Switches:
 
     `turns` are CPUs that had a turn in a rendezvous, `turn` the instructions of one (mean over the CPUs),
     `longest_turn` of the longest. `functions` are the dearest, without those of idle and waiting CPUs.
+    `waiting` is in a rendezvous, `spinning` for one other CPU.
     """
 
     kernel: str
@@ -76,6 +93,7 @@ class Switches:
     work: float
     idle: float
     waiting: float
+    spinning: float
     turns: float
     turn: float
     longest_turn: float
@@ -141,10 +159,10 @@ def _summed(
         return middle(sum(span["functions"].get(name, 0) for name in names) for span in spans)
 
     def work(span: dict[str, Any]) -> int:
-        return sum(n for name, n in span["functions"].items() if name not in IDLE and name not in WAITING)
+        return sum(n for name, n in span["functions"].items() if name not in NO_WORK)
 
     turns = [[cpu for cpu in span["cpus"] if cpu[1]] for span in spans]
-    names = {name for span in spans for name in span["functions"]} - {*IDLE, *WAITING}
+    names = {name for span in spans for name in span["functions"]} - NO_WORK
     dearest = sorted(((of([name]), name) for name in names), reverse=True)[:TOP]
     return Switches(
         kernel=kernel,
@@ -155,6 +173,7 @@ def _summed(
         work=middle(work(span) for span in spans),
         idle=of(IDLE),
         waiting=of(WAITING),
+        spinning=of(SPINNING),
         turns=middle(sum(cpu[1] for cpu in having) for having in turns),
         turn=middle(
             sum(cpu[2] for cpu in having) / max(1, sum(cpu[1] for cpu in having)) for having in turns
@@ -190,7 +209,7 @@ def problems(run: Run) -> list[str]:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Return a row for each guest, kernel and operation, in Markdown."""
+    """Return a row for each guest, kernel and operation, for each CPU switched, in Markdown."""
     head = [
         "guest",
         "kernel",
@@ -200,7 +219,7 @@ def table(runs: Sequence[Run]) -> str:
         "one turn",
         "longest turn",
     ]
-    lines = heading([*head, "waiting in rendezvous, all CPUs", "dearest functions, for each CPU switched"])
+    lines = heading([*head, "waiting in rendezvous", "spinning", "dearest functions"])
     for run in runs:
         for one in sorted(run.switches, key=lambda one: (one.cpus, one.operation, KERNELS.index(one.kernel))):
             shape = f"{run.arch}, {one.cpus // run.threads} x {run.threads}"
@@ -210,7 +229,11 @@ def table(runs: Sequence[Run]) -> str:
             off = one.operation == "off"
             cells = [shape, one.kernel, one.operation, str(one.number), f"{one.work_per_cpu:,.0f}"]
             cells += [f"{one.turn:,.0f}" if off else "", f"{one.longest_turn:,.0f}" if off else ""]
-            lines.append(row([*cells, f"{one.waiting:,.0f}" if off else "", ", ".join(dear)]))
+            cells += [
+                f"{one.waiting / one.switched:,.0f}" if off else "",
+                f"{one.spinning / one.switched:,.0f}",
+            ]
+            lines.append(row([*cells, ", ".join(dear)]))
     return "\n".join([*lines, ""])
 
 
