@@ -70,7 +70,7 @@ SPINNING = frozenset(
     ]
 )
 """Functions in which a CPU waits for one other: until it is up, has done what it was asked, gives a lock
-back, or has written the time. An emulator may have taken that one off its processor, so they are no work either."""
+back, or has written the time. An emulator may have taken that one off its processor, so they are no work."""
 
 
 NO_WORK = IDLE | WAITING | SPINNING
