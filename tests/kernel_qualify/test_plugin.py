@@ -74,6 +74,7 @@ def test_a_turn_lasts_until_its_cpu_waits_again(emulator: Path, tmp_path: Path) 
     )
     # Without the block that begins it, with the first one of waiting.
     assert [cpu[1:] for cpu in found["cpus"]] == [[0, 0, 0], [1, 9, 9], [1, 9, 9], [0, 0, 0]]
+    assert found["turn_functions"] == {"work": 14, "stop": 4}
 
 
 def test_code_without_translation_of_addresses_is_the_kernel_s(emulator: Path, tmp_path: Path) -> None:

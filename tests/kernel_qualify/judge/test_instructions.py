@@ -44,6 +44,7 @@ def one(kernel: str = PATCHED, operation: str = "off", cpus: int = 16, **changed
         turn=100.0,
         longest_turn=120.0,
         functions={"memcpy": 50.0 * switched},
+        turn_functions={"xive": 20.0 * switched},
     )
     return replace(found, **changed)
 
@@ -64,6 +65,7 @@ def span(begun_by: str, scale: int = 1) -> dict[str, Any]:
         "begun_by": begun_by,
         "cpus": [[90, 0, 0, 0], [80, 1, 40, 40], [70, 1, 60, 60]],
         "functions": functions,
+        "turn_functions": {"xive": 9},
     }
 
 
@@ -91,6 +93,7 @@ def test_medians_leave_out_the_first_switch_and_cpus_that_are_idle_or_wait() -> 
     assert (off.work, off.idle, off.waiting, off.spinning) == (2 * 30 + 10, 1000, 200, 50)
     assert (off.turns, off.turn, off.longest_turn) == (2, 50, 60)
     assert off.functions == {"memcpy": 60, "elsewhere": 10}
+    assert off.turn_functions == {"xive": 9}
     assert off.work_per_cpu == 35
 
 
@@ -116,6 +119,8 @@ def test_one_guest_tells_nothing_of_growth() -> None:
 def test_a_row_has_what_one_cpu_takes(tmp_path: Path) -> None:
     found = run(one(), one(operation="on"))
     off, on = instructions.table([found]).splitlines()[-2:]
-    assert off == "| ppc64le, 2 x 8 | patched | off | 5 | 1,000 | 100 | 120 | 7 | 3 | `memcpy` 50 |"
-    assert on == "| ppc64le, 2 x 8 | patched | on | 5 | 1,000 |  |  |  | 3 | `memcpy` 50 |"
+    assert (
+        off == "| ppc64le, 2 x 8 | patched | off | 5 | 1,000 | 100 | 120 | 7 | 3 | `memcpy` 50 | `xive` 20 |"
+    )
+    assert on == "| ppc64le, 2 x 8 | patched | on | 5 | 1,000 |  |  |  | 3 | `memcpy` 50 | `xive` 20 |"
     assert instructions.load(keeping.save(found, tmp_path / "instructions.json")) == found

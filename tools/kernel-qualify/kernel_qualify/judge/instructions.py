@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Switches:
 
     `turns` are CPUs that had a turn in a rendezvous, `turn` the instructions of one (mean over the CPUs),
     `longest_turn` of the longest. `functions` are the dearest, without those of idle and waiting CPUs.
-    `waiting` is in a rendezvous, `spinning` for one other CPU.
+    `waiting` is in a rendezvous, `spinning` for one other CPU. `turn_functions` are the dearest of all turns.
     """
 
     kernel: str
@@ -98,6 +98,7 @@ class Switches:
     turn: float
     longest_turn: float
     functions: dict[str, float]
+    turn_functions: dict[str, float]
 
     @property
     def work_per_cpu(self) -> float:
@@ -162,8 +163,12 @@ def _summed(
         return sum(n for name, n in span["functions"].items() if name not in NO_WORK)
 
     turns = [[cpu for cpu in span["cpus"] if cpu[1]] for span in spans]
-    names = {name for span in spans for name in span["functions"]} - NO_WORK
-    dearest = sorted(((of([name]), name) for name in names), reverse=True)[:TOP]
+
+    def dearest(key: str, without: Set[str]) -> dict[str, float]:
+        names = {name for span in spans for name in span[key]} - without
+        found = {name: middle(span[key].get(name, 0) for span in spans) for name in names}
+        return dict(sorted(found.items(), key=lambda item: -item[1])[:TOP])
+
     return Switches(
         kernel=kernel,
         operation=operation,
@@ -179,7 +184,8 @@ def _summed(
             sum(cpu[2] for cpu in having) / max(1, sum(cpu[1] for cpu in having)) for having in turns
         ),
         longest_turn=middle(max((cpu[3] for cpu in having), default=0) for having in turns),
-        functions={name: count for count, name in dearest},
+        functions=dearest("functions", NO_WORK),
+        turn_functions=dearest("turn_functions", frozenset()),
     )
 
 
@@ -219,13 +225,10 @@ def table(runs: Sequence[Run]) -> str:
         "one turn",
         "longest turn",
     ]
-    lines = heading([*head, "waiting in rendezvous", "spinning", "dearest functions"])
+    lines = heading([*head, "waiting in rendezvous", "spinning", "dearest functions", "dearest in a turn"])
     for run in runs:
         for one in sorted(run.switches, key=lambda one: (one.cpus, one.operation, KERNELS.index(one.kernel))):
             shape = f"{run.arch}, {one.cpus // run.threads} x {run.threads}"
-            dear = [
-                f"`{name}` {count / one.switched:,.0f}" for name, count in list(one.functions.items())[:4]
-            ]
             off = one.operation == "off"
             cells = [shape, one.kernel, one.operation, str(one.number), f"{one.work_per_cpu:,.0f}"]
             cells += [f"{one.turn:,.0f}" if off else "", f"{one.longest_turn:,.0f}" if off else ""]
@@ -233,8 +236,14 @@ def table(runs: Sequence[Run]) -> str:
                 f"{one.waiting / one.switched:,.0f}" if off else "",
                 f"{one.spinning / one.switched:,.0f}",
             ]
-            lines.append(row([*cells, ", ".join(dear)]))
+            lines.append(
+                row([*cells, *(_dearest(one, names) for names in (one.functions, one.turn_functions))])
+            )
     return "\n".join([*lines, ""])
+
+
+def _dearest(one: Switches, functions: dict[str, float]) -> str:
+    return ", ".join(f"`{name}` {count / one.switched:,.0f}" for name, count in list(functions.items())[:4])
 
 
 def load(path: Path) -> Run:

@@ -79,7 +79,7 @@ struct counters {
 	uint64_t turns;
 	uint64_t turns_sum;
 	uint64_t turns_max;
-	uint64_t by_symbol[];
+	uint64_t by_symbol[];	/* then as many as the turn found, and as many of all turns */
 };
 
 static struct symbol *symbols;
@@ -92,6 +92,16 @@ static const char *begun_by;	/* none: outside of spans */
 static struct counters *counters(unsigned int vcpu)
 {
 	return qemu_plugin_scoreboard_find(board, vcpu);
+}
+
+static uint64_t *found(struct counters *now)
+{
+	return now->by_symbol + n_symbols;
+}
+
+static uint64_t *of_turns(struct counters *now)
+{
+	return now->by_symbol + 2 * n_symbols;
 }
 
 static qemu_plugin_u64 counter(size_t offset)
@@ -132,16 +142,35 @@ static void begin(unsigned int vcpu, void *data)
 		uint64_t *then = before + cpu * (n_symbols + 1);
 
 		now->turns = now->turns_sum = now->turns_max = 0;
+		memset(of_turns(now), 0, n_symbols * sizeof(uint64_t));
 		then[n_symbols] = now->all;
 		memcpy(then, now->by_symbol, n_symbols * sizeof(*then));
 	}
 	begun_by = ((struct symbol *)data)->name;
 }
 
+static void print_functions(const char *key, int cpus, bool turns)
+{
+	const char *comma = "";
+
+	fprintf(out, "\"%s\": {", key);
+	for (size_t i = 0; i < n_symbols; i++) {
+		uint64_t sum = 0;
+
+		for (int cpu = 0; cpu < cpus; cpu++)
+			sum += turns ? of_turns(counters(cpu))[i] :
+				counters(cpu)->by_symbol[i] - before[cpu * (n_symbols + 1) + i];
+		if (!sum)
+			continue;
+		fprintf(out, "%s\"%s\": %" PRIu64, comma, symbols[i].name, sum);
+		comma = ", ";
+	}
+	fputc('}', out);
+}
+
 static void end(unsigned int vcpu, void *data)
 {
 	int cpus = qemu_plugin_num_vcpus();
-	const char *comma = "";
 
 	(void)vcpu;
 	(void)data;
@@ -155,18 +184,11 @@ static void end(unsigned int vcpu, void *data)
 		fprintf(out, "%s[%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %" PRIu64 "]", cpu ? ", " : "",
 			now->all - before[cpu * (n_symbols + 1) + n_symbols], now->turns, now->turns_sum, now->turns_max);
 	}
-	fputs("], \"functions\": {", out);
-	for (size_t i = 0; i < n_symbols; i++) {
-		uint64_t sum = 0;
-
-		for (int cpu = 0; cpu < cpus; cpu++)
-			sum += counters(cpu)->by_symbol[i] - before[cpu * (n_symbols + 1) + i];
-		if (!sum)
-			continue;
-		fprintf(out, "%s\"%s\": %" PRIu64, comma, symbols[i].name, sum);
-		comma = ", ";
-	}
-	fputs("}}\n", out);
+	fputs("], ", out);
+	print_functions("functions", cpus, false);
+	fputs(", ", out);
+	print_functions("turn_functions", cpus, true);
+	fputs("}\n", out);
 	fflush(out);
 }
 
@@ -177,6 +199,7 @@ static void turn(unsigned int vcpu, void *data)
 	(void)data;
 	now->in_turn = 1;
 	now->turn_from = now->all;
+	memcpy(found(now), now->by_symbol, n_symbols * sizeof(uint64_t));
 }
 
 static void waits(unsigned int vcpu, void *data)
@@ -190,6 +213,8 @@ static void waits(unsigned int vcpu, void *data)
 	now->turns_sum += took;
 	if (took > now->turns_max)
 		now->turns_max = took;
+	for (size_t i = 0; i < n_symbols; i++)
+		of_turns(now)[i] += now->by_symbol[i] - found(now)[i];
 }
 
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -251,7 +276,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		fputs("profile: give symbols=FILE and out=FILE\n", stderr);
 		return -1;
 	}
-	board = qemu_plugin_scoreboard_new(sizeof(struct counters) + n_symbols * sizeof(uint64_t));
+	board = qemu_plugin_scoreboard_new(sizeof(struct counters) + 3 * n_symbols * sizeof(uint64_t));
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	return 0;
 }
