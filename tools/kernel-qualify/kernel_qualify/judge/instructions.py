@@ -66,11 +66,16 @@ SPINNING = frozenset(
         "splpar_spin_yield",
         "ktime_get",
         "ktime_get_update_offsets_now",
+        "get_jiffies_update",
+        "lock_timer_base",
+        "__timer_delete_sync",
+        "wait_task_inactive",
         "queued_spin_lock_slowpath",
     ]
 )
 """Functions in which a CPU waits for one other: until it is up, has done what it was asked, gives a lock
-back, or has written the time. An emulator may have taken that one off its processor, so they are no work."""
+back, has run a timer, has written the time, or a task leaves it. An emulator may have taken that one off its
+processor, so they are no work."""
 
 
 NO_WORK = IDLE | WAITING | SPINNING
