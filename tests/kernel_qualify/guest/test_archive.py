@@ -11,7 +11,17 @@ from kernel_qualify import proving
 from kernel_qualify.guest import main
 
 SCRIPTS = (
-    *("clocks", "early", "injection", "programming", "rtprograms", "selftests", "speed", "stress"),
+    *(
+        "clocks",
+        "early",
+        "injection",
+        "instructions",
+        "programming",
+        "rtprograms",
+        "selftests",
+        "speed",
+        "stress",
+    ),
     *("timers", "torture"),
 )
 
