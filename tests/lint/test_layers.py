@@ -16,8 +16,8 @@ TREE = {
     "hotplug_common.tables": ["hotplug_host.text"],
     "hotplug_timer.cli": ["hotplug_timer.predict.command", "hotplug_timer.rcu_variants.render"],
     "hotplug_timer.compare.text": ["hotplug_common.tables", "hotplug_host.text"],
-    "hotplug_timer.predict.command": ["hotplug_timer.compare.text", "hotplug_timer.predict.fit"],
-    "hotplug_timer.predict.fit": [],
+    "hotplug_timer.predict.command": ["hotplug_timer.compare.text", "hotplug_timer.predict.costs"],
+    "hotplug_timer.predict.costs": [],
     "hotplug_timer.rcu_variants.render": ["hotplug_timer.compare.text"],
     "clock_check.hosts": ["hotplug_common.tables"],
     "lpar_lab.cli": ["hotplug_common.tables"],
@@ -72,8 +72,8 @@ def test_the_tree_that_the_breaking_imports_go_into_is_sound(tmp_path: Path) -> 
         ("kernel_qualify.fresh", "lpar_lab.cli"),
         ("clock_harness.fresh", "clock_check.hosts"),
         ("smt_fleet.fresh", "lpar_lab.cli"),
-        ("hotplug_timer.compare.fresh", "hotplug_timer.predict.fit"),
-        ("hotplug_timer.rcu_variants.fresh", "hotplug_timer.predict.fit"),
+        ("hotplug_timer.compare.fresh", "hotplug_timer.predict.costs"),
+        ("hotplug_timer.rcu_variants.fresh", "hotplug_timer.predict.costs"),
     ],
 )
 def test_an_import_against_the_layers_is_named(tmp_path: Path, module: str, imported: str) -> None:

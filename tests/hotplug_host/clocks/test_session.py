@@ -17,9 +17,9 @@ import pytest
 
 from hotplug_host import clocksource
 from hotplug_host.clocks.cpus import usable_cpus
-from hotplug_host.clocks.held import Held, holding
 from hotplug_host.clocks.probe import Probe
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.held import Held, holding
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from tests.fakes.fakeclocks import CLOCKSOURCE, CPU, CPUFREQ, CPUS, FakeClocks, calls_of, replies, write_probe

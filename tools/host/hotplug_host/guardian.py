@@ -215,7 +215,7 @@ def _guard(
     commands, reports = pipes
     try:
         os.setsid()
-        _detach(fs)
+        detach(fs)
         stop, holder = StopRequest(), _Holder(fs, reports, purpose.program)
         with stop.installed():
             try:
@@ -229,7 +229,7 @@ def _guard(
         os._exit(0)
 
 
-def _detach(fs: Sysfs) -> None:
+def detach(fs: Sysfs) -> None:
     """Keep no reader of the tool's output waiting, and be the last to go when memory runs out."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):

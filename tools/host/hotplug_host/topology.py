@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.sysfs import CPU_DIR, SMT_CONTROL, Sysfs
 
+STATES = f"{CPU_DIR}/hotplug/states"
+STATE = re.compile(r"([0-9]{1,6}): ?(\S.*)", re.ASCII)
 DEVICE_TREE_CPUS = ("/sys/firmware/devicetree/base/cpus", "/proc/device-tree/cpus")
 
 
@@ -96,6 +99,17 @@ def device_tree_threads(fs: Sysfs) -> int | None:
 def read_control(fs: Sysfs) -> str | None:
     """Return what smt/control says ("on", "off", a number, "forceoff", "notsupported", ...)."""
     return fs.read_optional(SMT_CONTROL)
+
+
+def read_states(fs: Sysfs) -> dict[str, str] | None:
+    """Return the names of the kernel's hotplug states by step; None where the kernel does not list them."""
+    text = fs.read_optional(STATES)
+    return None if text is None else parse_states(text)
+
+
+def parse_states(text: str) -> dict[str, str]:
+    """Return names by step from the text of the file that lists hotplug states, one a line: `STEP: NAME`."""
+    return {found[1]: found[2] for line in text.splitlines() if (found := STATE.fullmatch(line.strip()))}
 
 
 def control_label(threads: int, threads_per_core: int) -> str:

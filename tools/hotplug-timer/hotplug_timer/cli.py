@@ -31,7 +31,8 @@ examples:
   hotplug-timer smt off --expedite
   hotplug-timer compare stock.jsonl patched.jsonl
   hotplug-timer rcu-variants results/raw/lab1/*.jsonl
-  hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
+  hotplug-timer measure-costs --output costs.jsonl
+  hotplug-timer predict costs.jsonl
   hotplug-timer trace stock.smt=off.states.dat
   hotplug-timer report stock.jsonl patched.jsonl --output-dir results/demo --line 6.12
   hotplug-timer history add patched.jsonl --store results/history
@@ -72,18 +73,17 @@ examples:
   hotplug-timer rcu-variants results/raw/lab1/*.jsonl --rows stock,rcu_expedited --format markdown
 """
 PREDICT_DESCRIPTION = """\
-Predict how long a switch takes on a machine of another size, for each operation and variant, with a 95%
-interval. What one event costs (a CPU, a grace period, a rendezvous, a rebuild of the scheduler domains) is
-fitted to the timed iterations, how many there are to the counted ones; how costs grow is assumed within
-bounds unless machines of several sizes tell. What speaks against trusting a prediction is printed with it.
+Predict how long smt=off and smt=on take on a machine with the patched kernel, from what `measure-costs`
+measured there on the stock kernel. The measurement prices what the whole machine waits for. How often it
+waits follows from the patches: once for each chunk of 64 CPUs. The command prints a range for each switch,
+what it rests on, and which hotplug states of the host would have CPUs go one by one. Where the pieces do not come to
+the timed seconds, it refuses.
 """
 PREDICT_EPILOG = """\
 examples:
-  hotplug-timer predict stock.jsonl patched.jsonl --cpus 1920
-  # runs from two machines tell how costs grow; and a picture
-  hotplug-timer predict small/*.jsonl large/*.jsonl --cpus 1920 --plot outlook.svg
-  # how good it is: fit on the smaller machines of a CSV, predict its larger ones
-  hotplug-timer predict tools/hotplug-timer/hotplug_timer/data/published-timings.csv --validate
+  hotplug-timer predict costs.jsonl
+  # with another hotplug/bulk_chunk
+  hotplug-timer predict costs.jsonl --chunk 16
 """
 TRACE_DESCRIPTION = """\
 Say what traces of `run --trace` hold, each of one transition. By mode: how often a transition waits for grace
@@ -236,42 +236,27 @@ def _add_predict(commands: Commands) -> None:
     predict = add_subcommand(
         commands,
         "predict",
-        summary="predict seconds on a machine of another size",
+        summary="predict the patched kernel's seconds from costs measured on the stock one",
         description=PREDICT_DESCRIPTION,
         examples=PREDICT_EPILOG,
     )
-    _add_inputs(predict, "result file of `run`, or a CSV of timings (.csv)")
-    task = predict.add_mutually_exclusive_group(required=True)
-    task.add_argument("--cpus", type=positive, metavar="N", help="predict a machine of N CPUs")
-    task.add_argument(
-        "--validate",
-        action="store_true",
-        help="fit on the smaller machines in FILE, predict the larger ones, print the errors",
+    predict.add_argument(
+        "file", type=Path, metavar="FILE", help="result file of `measure-costs`, its traces beside it"
     )
     predict.add_argument(
         "--toggled",
         type=positive,
         metavar="N",
-        help="how many of its CPUs are switched (default: the share that was in FILE)",
+        help="how many CPUs are switched (default: as many as smt=off takes)",
     )
     predict.add_argument(
         "--chunk",
         type=positive,
         default=64,
         metavar="N",
-        help="CPUs a kernel switches together, for variants whose counts do not grow (default: %(default)s)",
-    )
-    predict.add_argument(
-        "--expedited",
-        default="rcu_expedited,expedite,expedited",
-        metavar="LABELS",
-        help="uncounted variants that are the baseline with all grace periods expedited, separated by commas"
-        " (default: %(default)s)",
+        help="CPUs that the patched kernel takes at once, its hotplug/bulk_chunk (default: %(default)s)",
     )
     add_format(predict)
-    predict.add_argument(
-        "--plot", type=Path, metavar="FILE", help="draw timings, model and interval, as .svg or .png"
-    )
     predict.set_defaults(handler=_predict)
 
 

@@ -30,12 +30,16 @@ class Kind:
 
 @dataclass(frozen=True)
 class Iteration(Kind):
-    """One transition. `seconds` is None unless it was timed and came to its end."""
+    """One transition. `seconds` is None unless it was timed and came to its end.
+
+    `durations` are the seconds of what was counted; None where the kernel did not time it.
+    """
 
     index: int
     seconds: float | None
     error: str | None
     counts: dict[str, int] | None
+    durations: dict[str, float] | None
 
 
 class _Seen:
@@ -67,6 +71,7 @@ class Iterations(Sequence[Iteration]):
         self._seconds = array("d")
         self._errors: dict[int, str] = {}
         self._counts: dict[int, dict[str, int]] = {}
+        self._durations: dict[int, dict[str, float]] = {}
 
     def append(self, record: Mapping[str, Any]) -> bool:
         """Add an iteration's record, which has been checked against the schema; False if it came before."""
@@ -90,6 +95,8 @@ class Iterations(Sequence[Iteration]):
             self._errors[at] = record["error"]
         if (counts := detail.get("counts")) is not None:
             self._counts[at] = {name: int(value) for name, value in counts.items()}
+        if (durations := detail.get("durations_s")) is not None:
+            self._durations[at] = {name: float(value) for name, value in durations.items()}
         return True
 
     def kinds(self) -> tuple[Kind, ...]:
@@ -124,6 +131,7 @@ class Iterations(Sequence[Iteration]):
             seconds=None if np.isnan(seconds) else seconds,
             error=self._errors.get(position),
             counts=self._counts.get(position),
+            durations=self._durations.get(position),
         )
 
     def _positions(self, wanted: Callable[[Kind], bool]) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common.schemacheck import Schema
+from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.hostinfo import UNKNOWN, HostInfo
 from hotplug_host.jsonl import parse, whole_lines
@@ -96,8 +97,9 @@ class Recording:
 class Run:
     """One run: a block of iterations under one boot. `outcome` is None when its end is missing.
 
+    `online` is how many CPUs were online before it.
     `clocksource` is the one that was measured; None when none was, or the kernel did not say which.
-    `first` is when the first iteration started.
+    `first` is when the first iteration started. `states` names the kernel's hotplug states by their step.
     """
 
     source: str
@@ -111,6 +113,8 @@ class Run:
     operations: tuple[str, ...]
     conditions: Conditions
     clocksource: str | None = None
+    online: int = 0
+    states: Mapping[int, str] = field(default_factory=dict)
     recordings: list[Recording] = field(default_factory=list)
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
@@ -322,6 +326,8 @@ def _run(record: Record, path: Path) -> Run:
             cleanup=detail.get("cleanup"),
         ),
         clocksource=detail.get("clock", {}).get("clocksource"),
+        online=len(parse_cpulist(topology["online"])),
+        states={int(step): name for step, name in (detail.get("hotplug_states") or {}).items()},
     )
 
 

@@ -97,6 +97,7 @@ def _sheet(
             "line": line,
             "counts": {fit.value: fits[fit] for fit in Fit},
             "states": total,
+            "marked_states": sorted({(one.name, one.teardown) for one in found or () if one.marked}),
         },
     )
 

@@ -10,12 +10,12 @@ from typing import TextIO
 from hotplug_host import clocksource, records
 from hotplug_host.clock import now
 from hotplug_host.clocks import table
-from hotplug_host.clocks.held import Held, holding
 from hotplug_host.clocks.measure import Caller, Measurement, Outcome
 from hotplug_host.clocks.probe import CpuGoneError, Probe, StoppedError, stopped
 from hotplug_host.clocksource import Clocksources
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.held import Held, holding
 from hotplug_host.progress import Progress
 from hotplug_host.records import COMPLETE, FAILED, INTERRUPTED, INVALID, OK, TIMED, WARMUP, Measured, Origin
 from hotplug_host.results import ResultWriter, create

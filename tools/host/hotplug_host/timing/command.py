@@ -15,6 +15,7 @@ from hotplug_host.arguments import (
     add_host_arguments,
     add_sysroot,
     count,
+    cpus,
     given,
     pause,
     positive,
@@ -30,6 +31,7 @@ from hotplug_host.records import TIMER
 from hotplug_host.signals import StopRequest
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from hotplug_host.sysfs import Sysfs
+from hotplug_host.timing.costs import CostSettings, measure_costs
 from hotplug_host.timing.cycle import parse_operations
 from hotplug_host.timing.hooks import parse_hook
 from hotplug_host.timing.operation import SmtLevel
@@ -49,6 +51,22 @@ Time SMT and CPU switches on this host. The OPERATIONs form a cycle that every i
 once, in order; all of them are of one kind. Each transition is verified CPU by CPU, and recorded on disk
 before the next one.
 The SMT state and the exact set of online CPUs from before come back on every way out, Ctrl-C included.
+"""
+COSTS_SUMMARY = "measure what the parts of a switch cost here, from a few CPUs"
+COSTS_DESCRIPTION = """\
+Measure what the parts of a CPU switch cost on this machine, on the kernel that it runs: a grace period, a
+rendezvous, a rebuild of the scheduler domains, one CPU's callbacks, its death and its start. The command
+switches 8 CPUs of the whole machine off and on seven times, in minutes, and counts, times and traces it.
+From the result, `predict` predicts how long smt=off and smt=on take here with the patched kernel.
+`preflight --for time` comes first. CPUs, interrupts and settings come back on every way out, kill -9 included.
+Beside FILE it writes two traces as text, which belong to FILE.
+"""
+COSTS_EPILOG = """\
+examples:
+  hotplug-timer measure-costs --output costs.jsonl
+  hotplug-timer predict costs.jsonl
+  # other CPUs than the last 8 that smt=off takes
+  hotplug-timer measure-costs --cpus 100-103,200-203 --output costs.jsonl
 """
 SMT_SUMMARY = "switch SMT on this host, with expedited grace periods if asked for"
 SMT_DESCRIPTION = """\
@@ -177,6 +195,31 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="what does the switch: ppc64_cpu, a write to smt/control, writes to cpuN/online, or auto:"
         " ppc64_cpu where it is there and can, and a write where not (default: %(default)s)",
     )
+    add_host_arguments(parser)
+
+
+def add_costs_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `measure-costs`."""
+    parser.add_argument(
+        "--output", type=Path, required=True, metavar="FILE", help="result file (JSON Lines) to write"
+    )
+    parser.add_argument(
+        "--cpus",
+        type=cpus,
+        metavar="LIST",
+        help="the CPUs to switch (default: the last 8 of those that smt=off takes)",
+    )
+    parser.add_argument(
+        "--variant", type=given, default="stock", help="the kernel that runs (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=600.0,
+        metavar="S",
+        help="seconds one transition may take (default: %(default)s)",
+    )
+    add_sysroot(parser)
     add_host_arguments(parser)
 
 
@@ -381,6 +424,20 @@ def run(arguments: argparse.Namespace) -> None:
         Runner(settings, Sysfs(arguments.sysroot), stop).execute()
 
 
+def costs(arguments: argparse.Namespace) -> None:
+    """Do what `measure-costs` was asked for; ToolError on everything but success."""
+    settings = CostSettings(
+        cpus=frozenset(arguments.cpus) if arguments.cpus else None,
+        variant=arguments.variant,
+        timeout_s=arguments.timeout,
+        boot_method=arguments.boot_method,
+        emulated=arguments.emulated,
+        output=arguments.output,
+    )
+    with contextlib.closing(StopRequest()) as stop:
+        measure_costs(settings, Sysfs(arguments.sysroot), stop)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the travelling copy's command line; returns the exit code."""
     parser = Parser(prog=PROGRAM, description="Switches SMT and CPUs on this host, and times it.")
@@ -393,6 +450,7 @@ def add_target_commands(commands: Commands) -> None:
     """Add the commands that run on the measured host."""
     for name, summary, description, epilog, add_arguments, handler in (
         ("run", RUN_SUMMARY, RUN_DESCRIPTION, RUN_EPILOG, add_run_arguments, run),
+        ("measure-costs", COSTS_SUMMARY, COSTS_DESCRIPTION, COSTS_EPILOG, add_costs_arguments, costs),
         ("smt", SMT_SUMMARY, SMT_DESCRIPTION, SMT_EPILOG, add_smt_arguments, smt),
         (
             "preflight",

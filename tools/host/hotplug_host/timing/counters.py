@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import re
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.sysfs import Sysfs
@@ -17,6 +19,9 @@ from hotplug_host.timing.bulktrace import BulkTrace
 
 #: Count name to hits.
 Counts = dict[str, int]
+#: Count name to seconds, of all calls together.
+Durations = dict[str, float]
+Number = TypeVar("Number", int, float)
 
 TRACING_DIRS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
 #: Count name to kernel function: the first of these that a kernel can trace. 7.3 has the locked one inlined
@@ -29,6 +34,8 @@ FUNCTIONS = {
 }
 #: Counted where the kernel has it: tells "the wait is gone" from "the wait is expedited".
 OPTIONAL_FUNCTIONS = {"synchronize_rcu_expedited": ("synchronize_rcu_expedited",)}
+#: Timed and not counted: a dying CPU's turn inside the rendezvous.
+TIMED_FUNCTIONS = {"take_cpu_down": ("take_cpu_down",)}
 GROUP = "hotplug_timer"
 INSTANCE = "hotplug-timer"
 #: Seconds in which nothing must be counted before a transition begins: switching tracing on waits for
@@ -36,6 +43,8 @@ INSTANCE = "hotplug-timer"
 SETTLE_S, SETTLE_TRIES = 0.1, 10
 #: Kernel's "%-30.30s" in trace_stat.
 STAT_NAME_WIDTH = 30
+#: Microseconds in trace_stat.
+TIME = re.compile(r"[0-9]{1,18}\.[0-9]{3}")
 
 
 def traceable(wanted: Mapping[str, Sequence[str]], available: Collection[str]) -> dict[str, str]:
@@ -52,6 +61,19 @@ def parse_function_stat(text: str) -> Counts:
         if len(fields) >= 2 and fields[1].isdecimal():
             hits[fields[0]] = hits.get(fields[0], 0) + int(fields[1])
     return hits
+
+
+def parse_function_times(text: str) -> Durations:
+    """Return seconds per function from the text of one trace_stat/functionN file.
+
+    Empty where the kernel's profiler only counts: it times with the function graph tracer alone.
+    """
+    seconds: Durations = {}
+    for line in text.splitlines():
+        fields = line.split()
+        if len(fields) >= 4 and fields[3] == "us" and TIME.fullmatch(fields[2]):
+            seconds[fields[0]] = seconds.get(fields[0], 0.0) + float(fields[2]) / 1e6
+    return seconds
 
 
 def parse_kprobe_profile(text: str) -> Counts:
@@ -93,6 +115,13 @@ class Counter(abc.ABC):
     @abc.abstractmethod
     def read(self) -> Counts:
         """Return the hits so far, summed over all CPUs; ToolError when they cannot be read."""
+
+    def read_durations(self) -> Durations:
+        """Return the seconds that the calls took so far, sleep included; empty where the kernel times none.
+
+        A call is lost whose task ends it on a CPU that has not begun one: pin who calls.
+        """
+        return {}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -137,6 +166,7 @@ class FunctionProfileCounter(Counter):
     def __init__(self, fs: Sysfs, tracing: str) -> None:
         super().__init__(fs, tracing)
         self._functions: dict[str, str] = {}
+        self._timed: dict[str, str] = {}
         self._saved_filter = ""
         self._saved_threshold: str | None = None
 
@@ -152,6 +182,7 @@ class FunctionProfileCounter(Counter):
             return "the kernel lacks CONFIG_DYNAMIC_FTRACE (no available_filter_functions)"
         available = {line.split()[0] for line in text.splitlines() if line.strip()}
         self._functions = traceable({**FUNCTIONS, **OPTIONAL_FUNCTIONS}, available)
+        self._timed = {**self._functions, **traceable(TIMED_FUNCTIONS, available)}
         missing = sorted(names[0] for key, names in FUNCTIONS.items() if key not in self._functions)
         if missing:
             return f"the kernel cannot trace {', '.join(missing)}"
@@ -159,12 +190,24 @@ class FunctionProfileCounter(Counter):
 
     def read(self) -> Counts:
         """Return the hits so far, summed over the CPUs' trace_stat files."""
-        totals: Counts = {}
-        for path in self._fs.glob(self._file("trace_stat"), "function[0-9]*"):
-            text = self._fs.read(self._file(f"trace_stat/{path.name}"))
-            for name, hits in parse_function_stat(text).items():
-                totals[name] = totals.get(name, 0) + hits
+        totals = self._totals(parse_function_stat)
         return {key: totals.get(name[:STAT_NAME_WIDTH], 0) for key, name in self._functions.items()}
+
+    def read_durations(self) -> Durations:
+        """Return the seconds so far, summed over the CPUs' trace_stat files."""
+        if self._fs.read_optional(self._file("options/sleep-time")) == "0":
+            return {}
+        totals = self._totals(parse_function_times)
+        if not totals:
+            return {}
+        return {key: totals.get(name[:STAT_NAME_WIDTH], 0.0) for key, name in self._timed.items()}
+
+    def _totals(self, parse: Callable[[str], dict[str, Number]]) -> dict[str, Number]:
+        totals: dict[str, Number] = {}
+        for path in self._fs.glob(self._file("trace_stat"), "function[0-9]*"):
+            for name, number in parse(self._fs.read(self._file(f"trace_stat/{path.name}"))).items():
+                totals[name] = totals[name] + number if name in totals else number
+        return totals
 
     def _start(self) -> None:
         self._saved_filter = parse_filter(self._fs.read(self._file("set_ftrace_filter")))
@@ -172,7 +215,7 @@ class FunctionProfileCounter(Counter):
         if self._saved_threshold not in (None, "0"):
             self._fs.write(self._file("tracing_thresh"), "0")  # it would hide quick functions
         # The profiler takes the filter over when it is switched on, so this comes first.
-        self._fs.write(self._file("set_ftrace_filter"), "\n".join(self._functions.values()) + "\n")
+        self._fs.write(self._file("set_ftrace_filter"), "\n".join(self._timed.values()) + "\n")
         self._fs.write(self._file("function_profile_enabled"), "1")
 
     def _stop(self) -> None:
@@ -263,6 +306,10 @@ class CounterWithChunks(Counter):
         """Return the hits and chunks so far."""
         return {**self._inner.read(), **self._bulk.read()}
 
+    def read_durations(self) -> Durations:
+        """Return the seconds so far."""
+        return self._inner.read_durations()
+
     def _start(self) -> None:
         self._bulk.start()
         self._inner._start()
@@ -274,9 +321,30 @@ class CounterWithChunks(Counter):
             self._bulk.stop()
 
 
+def require_durations(fs: Sysfs) -> None:
+    """Refuse a kernel that cannot time what it counts (ToolError, ENVIRONMENT), naming what it lacks."""
+    tracing = find_tracing(fs) or TRACING_DIRS[0]
+    problem = FunctionProfileCounter(fs, tracing).problem()
+    tracers = (fs.read_optional(f"{tracing}/available_tracers") or "").split()
+    if problem is None and "function_graph" not in tracers:
+        problem = "the kernel lacks CONFIG_FUNCTION_GRAPH_TRACER, without which the profiler only counts"
+    if problem is not None:
+        raise ToolError(
+            f"cannot time grace periods: {problem}",
+            f"mount tracefs on {TRACING_DIRS[0]}, write 0 to a function_profile_enabled that a killed"
+            " measurement left, or boot a kernel that has it",
+            ExitCode.ENVIRONMENT,
+        )
+
+
+def find_tracing(fs: Sysfs) -> str | None:
+    """Return the directory of tracefs; None where it is not mounted."""
+    return next((name for name in TRACING_DIRS if fs.exists(f"{name}/available_tracers")), None)
+
+
 def choose_counter(fs: Sysfs) -> Counter:
     """Return the first counter that works here; ToolError (ENVIRONMENT) naming what the kernel lacks."""
-    tracing = next((name for name in TRACING_DIRS if fs.exists(f"{name}/available_tracers")), None)
+    tracing = find_tracing(fs)
     hint = "or measure seconds only with --count-iterations 0"
     if tracing is None:
         raise ToolError(
@@ -298,8 +366,8 @@ def choose_counter(fs: Sysfs) -> Counter:
     )
 
 
-def subtract(after: Counts, before: Counts) -> Counts:
-    """Return what was counted between two readings."""
+def subtract(after: Mapping[str, Number], before: Mapping[str, Number]) -> dict[str, Number]:
+    """Return what came between two readings."""
     return {key: after[key] - before.get(key, 0) for key in after}
 
 

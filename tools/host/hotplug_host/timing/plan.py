@@ -33,6 +33,10 @@ class Settings:
     #: The modes to trace in, one iteration each, and the buffer of each CPU in KiB (None: a fitting one).
     traces: tuple[str, ...] = ()
     trace_buffer_kb: int | None = None
+    #: Whether traces, of hotplug states alone, are recorded as text without trace-cmd.
+    traces_as_text: bool = False
+    #: Whether the run is written behind what the output holds.
+    append: bool = False
 
     def iterations_of(self, phase: str) -> int:
         """Return how many iterations a phase has."""
@@ -65,4 +69,5 @@ def trace_path(settings: Settings, step: Step) -> Path:
     """Return the file a traced step is recorded into: beside the result file, named by operation and mode."""
     # scp takes what is before a colon for a host.
     operation, mode = step.operation.name.replace(":", "-"), settings.traces[step.index - 1]
-    return settings.output.with_name(f"{settings.output.stem}.{operation}.{mode}.dat")
+    suffix = "txt" if settings.traces_as_text else "dat"
+    return settings.output.with_name(f"{settings.output.stem}.{operation}.{mode}.{suffix}")

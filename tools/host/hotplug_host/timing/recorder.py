@@ -20,8 +20,9 @@ from hotplug_host.child import Watch, run_command
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing import tracing
-from hotplug_host.timing.counters import TRACING_DIRS
-from hotplug_host.timing.tracing import GRAPH, MODES, NEEDS, OFFCPU, STATES
+from hotplug_host.timing.counters import TRACING_DIRS, find_tracing
+from hotplug_host.timing.eventtrace import EventTrace, parse_losses
+from hotplug_host.timing.tracing import GRAPH, MODES, NEEDS, OFFCPU, STATE_EVENTS, STATES
 
 INSTANCE = "hotplug-timer-trace"
 #: Buffers of all CPUs together, and of one, unless --trace-buffer says otherwise. In KiB.
@@ -138,7 +139,7 @@ class Recorder:
     def _losses(self, mode: str) -> int:
         where = self._file("per_cpu" if mode == GRAPH else f"instances/{INSTANCE}/per_cpu")
         stats = (f"{where}/{path.name}/stats" for path in self._fs.glob(where, "cpu[0-9]*"))
-        return sum(tracing.parse_losses(self._fs.read(name)) for name in stats)
+        return sum(parse_losses(self._fs.read(name)) for name in stats)
 
     def _buffer_size(self) -> str | None:
         text = self._fs.read_optional(self._file("buffer_size_kb")) or ""
@@ -170,6 +171,34 @@ class Recorder:
         return f"{self._tracing}/{name}"
 
 
+class TextRecorder:
+    """Records hotplug callbacks as text, through tracefs alone: for switches of a few CPUs."""
+
+    def __init__(self, fs: Sysfs) -> None:
+        self._trace = EventTrace(fs, _tracing_dir(fs), INSTANCE, STATE_EVENTS)
+        if not self._trace.is_available():
+            raise _problem(
+                "the kernel has no events " + ", ".join(STATE_EVENTS), "use a kernel that has them"
+            )
+
+    @contextlib.contextmanager
+    def recording(self, mode: str, writer: str, cpu: int, path: Path) -> Iterator[list[Trace]]:
+        """Record callbacks inside into PATH; otherwise as `Recorder.recording`."""
+        del writer, cpu
+        traces: list[Trace] = []
+        try:
+            self._trace.start()
+            yield traces
+            self._trace.pause()
+            lost = self._trace.lost()
+            path.write_text(f"{self._trace.text()}\n", encoding="utf-8")
+            traces.append(Trace(mode, path, lost))
+        except OSError as error:
+            raise _problem(f"cannot trace: {error}", "look who else traces, and make room") from error
+        finally:
+            self._trace.stop()
+
+
 def prepare_recorder(
     fs: Sysfs, modes: tuple[str, ...], cpus: int, buffer_kb: int | None, directory: Path
 ) -> Recorder:
@@ -177,12 +206,7 @@ def prepare_recorder(
     program = shutil.which("trace-cmd")
     if program is None:
         raise _problem("trace-cmd is not installed", "install it, or leave --trace out")
-    found = next((name for name in TRACING_DIRS if fs.exists(f"{name}/available_tracers")), None)
-    if found is None:
-        raise _problem(
-            f"cannot trace: no tracing files in {fs.path(TRACING_DIRS[0])}",
-            f"mount -t tracefs tracefs {TRACING_DIRS[0]} on a kernel with CONFIG_FTRACE",
-        )
+    found = _tracing_dir(fs)
     available = _meminfo_kb(fs)
     size = buffer_kb or default_buffer_kb(cpus, available)
     _check_room(size * cpus, available, directory)
@@ -199,6 +223,16 @@ def default_buffer_kb(cpus: int, available_kb: int | None) -> int:
     """Return each CPU's buffer in KiB: a share of 512 MiB, or of a quarter of the memory that is free."""
     total = TOTAL_KB if available_kb is None else min(TOTAL_KB, available_kb // 4)
     return max(LEAST_KB, min(MOST_KB, total // cpus))
+
+
+def _tracing_dir(fs: Sysfs) -> str:
+    found = find_tracing(fs)
+    if found is None:
+        raise _problem(
+            f"cannot trace: no tracing files in {fs.path(TRACING_DIRS[0])}",
+            f"mount -t tracefs tracefs {TRACING_DIRS[0]} on a kernel with CONFIG_FTRACE",
+        )
+    return found
 
 
 def _check_room(total_kb: int, available_kb: int | None, directory: Path) -> None:

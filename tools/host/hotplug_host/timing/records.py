@@ -13,6 +13,7 @@ from hotplug_host.timing.plan import Settings
 from hotplug_host.timing.recorder import Trace
 from hotplug_host.timing.step import Step
 from hotplug_host.timing.transition import Transition
+from hotplug_host.topology import read_states
 
 
 def run_record(origin: Origin, settings: Settings, fs: Sysfs, machine: Machine, saved: SavedState) -> Record:
@@ -37,6 +38,7 @@ def run_record(origin: Origin, settings: Settings, fs: Sysfs, machine: Machine, 
         "cleanup": settings.cleanup.text if settings.cleanup else None,
         "via": settings.via,
         "traces": list(settings.traces),
+        "hotplug_states": read_states(fs),
     }
     return records.run_record(origin, host, core, detail)
 
@@ -64,6 +66,7 @@ def iteration_record(origin: Origin, step: Step, transition: Transition) -> Reco
         "cpus_expected": format_cpulist(transition.expected),
         "counts": transition.counts if transition.status == OK else None,
         "counter": transition.counter if step.phase == COUNTED else None,
+        "durations_s": transition.durations if transition.status == OK else None,
         "trace": _trace(transition.trace, transition.child.seconds),
     }
     return records.iteration_record(origin, measured, detail)

@@ -170,6 +170,8 @@ class Run:
             if all(step.phase == WARMUP for step in steps):
                 steps = []
             return results.reopen(path, previous.whole_bytes), steps
+        if self.settings.append:
+            return results.reopen(path, path.stat().st_size), steps
         if self.settings.resume and path.exists():
             return results.reopen(path, 0), steps
         return results.create(path), steps

@@ -9,7 +9,7 @@ from hotplug_host.records import TIMED, TRACED
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.operation import Machine
 from hotplug_host.timing.plan import Settings, plan_steps, trace_path
-from hotplug_host.timing.recorder import Recorder, Trace, prepare_recorder
+from hotplug_host.timing.recorder import Recorder, TextRecorder, Trace, prepare_recorder
 from hotplug_host.timing.step import Step
 from hotplug_host.timing.tracing import describe_overhead
 from hotplug_host.timing.transition import Transition, describe_losses
@@ -24,9 +24,12 @@ class TracedSteps:
         self._fs = fs
         #: Seconds of timed transitions by operation.
         self._timed: dict[str, list[float]] = {}
-        self._recorder: Recorder | None = None
+        self._recorder: Recorder | TextRecorder | None = None
         if settings.traces:
             self._check_files()
+        if settings.traces and settings.traces_as_text:
+            self._recorder = TextRecorder(fs)
+        elif settings.traces:
             cpus = len(machine.topology.possible)
             self._recorder = prepare_recorder(
                 fs, settings.traces, cpus, settings.trace_buffer_kb, settings.output.parent

@@ -86,16 +86,6 @@ def graph_arguments(pids: tuple[int, ...]) -> list[str]:
     return arguments
 
 
-def parse_losses(text: str) -> int:
-    """Return how many events a CPU's buffer lost, from its per_cpu/cpuN/stats file."""
-    lost = 0
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("overrun", "commit overrun", "dropped events") and value.strip().isdecimal():
-            lost += int(value)
-    return lost
-
-
 def describe_overhead(seconds: float, timed: list[float]) -> str:
     """Return what a traced transition took, held against timed ones (seconds)."""
     if not timed:

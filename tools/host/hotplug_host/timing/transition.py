@@ -9,7 +9,7 @@ from hotplug_host.child import ChildResult, Watch
 from hotplug_host.clock import now
 from hotplug_host.records import FAILED, INTERRUPTED, INVALID, OK
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.timing.counters import Counter, Counts, subtract
+from hotplug_host.timing.counters import Counter, Counts, Durations, subtract
 from hotplug_host.timing.operation import Machine, Operation
 from hotplug_host.timing.recorder import Trace
 from hotplug_host.timing.switch import Driver
@@ -32,6 +32,8 @@ class Transition:
     status: str
     error: str | None
     trace: Trace | None = None
+    #: Seconds of what was counted; None where nothing was, or the kernel does not time it.
+    durations: Durations | None = None
 
 
 def do_transition(
@@ -53,9 +55,11 @@ def do_transition(
     expected = operation.target(machine) if expected is None else expected
     with counter.active() if counter else nullcontext(), recording or nullcontext([]) as traces:
         control_before, before, started = read_control(fs), read_online(fs), now()
+        durations_before = counter.read_durations() if counter else {}
         counts_before = counter.read() if counter else {}
         child = driver.perform(operation, machine, watch)
         counts = subtract(counter.read(), counts_before) if counter else None
+        durations = _since(counter.read_durations(), durations_before) if counter else None
     after = read_online(fs)
     change = describe_change(machine.topology, fs)
     wrong = describe_difference(expected, after)
@@ -81,7 +85,14 @@ def do_transition(
         _status(child, error, change),
         error,
         trace,
+        durations,
     )
+
+
+def _since(after: Durations, before: Durations) -> Durations | None:
+    """Return the seconds between two readings; None where the kernel gave none."""
+    # Before the first call there is no line with seconds, so nothing tells whether the kernel times.
+    return subtract(after, {**dict.fromkeys(after, 0.0), **before}) or None
 
 
 def describe_losses(trace: Trace | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Predict how long a switch takes on a machine of another size.
+"""What the patched kernel's switches take on a machine, from what their parts cost on its stock kernel.
 
-docs/guides/kernel-developers/predict.md explains the model.
+docs/guides/operators/predict.md explains the formulas.
 """

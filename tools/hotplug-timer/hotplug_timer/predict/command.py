@@ -3,52 +3,89 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import csv
+from importlib.resources import files
 from pathlib import Path
 from typing import TextIO
 
 from hotplug_common.tables import print_tables
-from hotplug_common.timings import Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.compare.cautions import run_notices
+from hotplug_host.operations import DIRECTIONS, OFF
+from hotplug_host.timing.tracing import STATES
 from hotplug_timer.notices import print_lines
-from hotplug_timer.predict import outlook, render, validation
-from hotplug_timer.predict.data import from_results
-from hotplug_timer.predict.groups import Roles
-from hotplug_timer.reader import read_files
+from hotplug_timer.predict.costs import Costs, costs_of, hindering, measured
+from hotplug_timer.predict.patched import Size
+from hotplug_timer.predict.render import Outlook, sheet
+from hotplug_timer.reader import Run, read_files
+from hotplug_timer.report.traces import read_traces
+from hotplug_timer.trace.states import States
+
+GIVE = "give a result of hotplug-timer measure-costs, with the traces that it wrote beside it"
 
 
 def predict(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
-    """Print predictions, or their validation; ToolError when what was asked for or given is wrong."""
-    if arguments.validate and (arguments.plot or arguments.toggled):
-        raise ToolError("--plot and --toggled go with --cpus", "leave --validate out", ExitCode.USAGE)
-    expedited = tuple(name for name in arguments.expedited.split(",") if name)
-    roles = Roles(arguments.baseline, expedited, arguments.chunk)
-    if arguments.plot:
-        # matplotlib takes a second: only where something is drawn.
-        from hotplug_timer.predict import plot  # noqa: PLC0415
-
-        plot.check_path(arguments.plot)
-    timings, notices = read(arguments.files)
+    """Print a prediction; ToolError when there is none."""
+    found, notices = look_out(arguments.file, arguments.toggled, arguments.chunk)
     print_lines("note", notices, err)
-    if arguments.validate:
-        checked = validation.validate(timings, roles)
-        print_lines("note", (f"not checked: {text}" for text in checked.left_out), err)
-        print_tables(render.validation_sheet(checked), arguments.format, out)
-        return
-    found = outlook.look_out(timings, arguments.cpus, arguments.toggled, roles)
-    print_lines("warning", found.reservations, err)
-    print_tables(render.outlook_sheet(found), arguments.format, out)
-    if arguments.plot:
-        plot.write_picture(found, roles, arguments.plot)
+    print_tables(sheet(found), arguments.format, out)
 
 
-def read(paths: Sequence[Path]) -> tuple[list[Timing], list[str]]:
-    """Return the timings in result files and CSV files, and what was odd about the former."""
-    tables = [path for path in paths if path.suffix.lower() == ".csv"]
-    results = [path for path in paths if path not in tables]
-    timings = [timing for path in tables for timing in read_timings(path)]
-    if not results:
-        return timings, []
-    data = read_files(results)
-    return [*timings, *from_results(data)], [*data.notices, *run_notices(data.runs)]
+def look_out(path: Path, toggled: int | None, chunk: int) -> tuple[Outlook, list[str]]:
+    """Return what a file of `measure-costs` predicts, and what was odd about it; ToolError (INPUT) if none.
+
+    TOGGLED is how many CPUs are switched, None for as many as smt=off takes.
+    """
+    data = read_files([path])
+    plain, expedited = _pair(path, data.runs)
+    size = Size(plain.online, toggled or plain.online - plain.shape.cores, chunk)
+    if not 0 < size.toggled < size.cpus:
+        raise ToolError(
+            f"{path}: {size.toggled} of {size.cpus} CPUs cannot be switched",
+            "name with --toggled how many are",
+            ExitCode.USAGE if toggled else ExitCode.INPUT,
+        )
+    traces = read_traces([plain], [])
+    costs: list[Costs] = []
+    hinder: tuple[str, ...] = ()
+    for direction in DIRECTIONS:
+        traced = next(
+            (
+                one.analysis
+                for one in traces.of(STATES)
+                if (one.subject.operation or "").endswith(f":{direction}")
+            ),
+            None,
+        )
+        if not isinstance(traced, States):
+            problem = "; ".join(traces.notices) or f"no trace of {direction} belongs to it"
+            raise ToolError(f"{path}: {problem}", GIVE, ExitCode.INPUT)
+        callbacks = traced.by_state()
+        costs.append(costs_of(direction, measured(plain, expedited, direction, callbacks)))
+        if direction == OFF:
+            hinder = hindering(callbacks, plain.states, marked_states())
+    kernel = plain.host.kernel_release
+    return Outlook(kernel, plain.host.emulated, size, tuple(costs), hinder), list(data.notices)
+
+
+def marked_states() -> frozenset[str]:
+    """Return the states that the series marks as safe for bulk offlining: their names and teardown callbacks.
+
+    `lpar-lab check-apply --format json` lists them from a kernel's source.
+    """
+    text = files("hotplug_timer").joinpath("data/marked-states.csv").read_text(encoding="utf-8")
+    return frozenset(word for line in list(csv.reader(text.splitlines()))[1:] for word in line)
+
+
+def _pair(path: Path, runs: tuple[Run, ...]) -> tuple[Run, Run]:
+    """Return the run on the machine as it is, and the one with grace periods expedited."""
+    plain = [run for run in runs if run.rcu.get("rcu_expedited") == "0"]
+    expedited = [run for run in runs if run.rcu.get("rcu_expedited") == "1"]
+    if len(plain) != 1 or len(expedited) != 1 or plain[0].operations != expedited[0].operations:
+        raise ToolError(f"{path}: not a result of measure-costs that came to its end", GIVE, ExitCode.INPUT)
+    if any(item.counts and "chunks" in item.counts for item in plain[0].iterations):
+        raise ToolError(
+            f"{path}: {plain[0].host.kernel_release} is a patched kernel",
+            "measure the costs on the stock one",
+            ExitCode.INPUT,
+        )
+    return plain[0], expedited[0]

@@ -1,169 +1,169 @@
-"""Predictions and their validation as tables."""
+"""A prediction as it is printed."""
 
 from __future__ import annotations
 
-from hotplug_common.stats import Interval
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
 from hotplug_common.tables import NONE, Column, Kind, Sheet, Table, significant
-from hotplug_timer.predict.outlook import Outlook, Prediction, Price
-from hotplug_timer.predict.validation import Check, Digest, Validation
+from hotplug_host.operations import OFF, SMT, name_of
+from hotplug_timer.predict import patched
+from hotplug_timer.predict.costs import Costs
+from hotplug_timer.predict.patched import WIDENED, Events, Range, Size
 
 
-def outlook_sheet(outlook: Outlook) -> Sheet:
-    """Return what is printed of predictions."""
-    return Sheet(
-        tables=(_predictions_table(outlook), _prices_table(outlook)),
-        facts={"cpus": outlook.cpus, "emulated": outlook.emulated},
-        remarks={"warnings": list(outlook.reservations)},
+@dataclass(frozen=True)
+class Outlook:
+    """What `predict` shows: costs of both directions, and the states that have CPUs go one by one."""
+
+    kernel: str
+    emulated: bool
+    size: Size
+    costs: tuple[Costs, ...]
+    hindering: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One line: how long a kernel takes in one direction; `events` are None where they go with the CPUs."""
+
+    direction: str
+    kernel: str
+    seconds: Range
+    events: Events | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one of a part of the measured switch costs, how many there were, and all of them, in seconds."""
+
+    direction: str
+    name: str
+    one: float
+    number: float
+
+
+def sheet(outlook: Outlook) -> Sheet:
+    """Return what is printed."""
+    size, rows = outlook.size, list(predictions(outlook))
+    unit = "s, emulated" if outlook.emulated else "s"
+    columns: tuple[Column[Prediction], ...] = (
+        Column("operation", lambda row: name_of(SMT, row.direction), Kind.WORDS),
+        Column("kernel", lambda row: row.kernel, Kind.WORDS),
+        Column(f"predicted ({unit})", lambda row: _range(row.seconds)),
+        Column("grace periods", lambda row: str(row.events.grace_periods) if row.events else NONE),
+        Column("rendezvous", lambda row: str(row.events.rendezvous) if row.events else NONE),
+        Column("rebuilds", lambda row: str(row.events.rebuilds) if row.events else NONE),
     )
-
-
-def validation_sheet(validation: Validation) -> Sheet:
-    """Return what is printed of a validation: errors taken together, and one by one."""
+    closure = {one.direction: one.closure for one in outlook.costs}
     return Sheet(
-        tables=(_digests_table(validation), _checks_table(validation)),
-        facts={"emulated": validation.emulated},
-        remarks={"left_out": list(validation.left_out)},
-    )
-
-
-def _predictions_table(outlook: Outlook) -> Table[Prediction]:
-    sizes = sorted({timing.cpus for timing in outlook.timings})
-    measured = f"{sizes[0]} to {sizes[-1]} CPUs" if len(sizes) > 1 else f"{sizes[0]} CPUs"
-    unit = _unit(outlook.emulated)
-
-    def flat(found: Prediction) -> dict[str, object]:
-        return {
-            "operation": found.operation,
-            "variant": found.variant,
-            "cpus": found.cpus,
-            "toggled": found.toggled,
-            "seconds": found.forecast.seconds,
-            "interval_low_s": found.forecast.interval.low,
-            "interval_high_s": found.forecast.interval.high,
-            "interval_method": found.forecast.interval.method,
+        tables=(
+            Table("predictions", columns, rows, _heading(outlook), record=_record, flat=_record),
+            _parts(outlook, unit),
+        ),
+        notes=(*_held_back(outlook), rests_on(closure)),
+        facts={
+            "kernel": outlook.kernel,
             "emulated": outlook.emulated,
-            "counted": found.counted,
-            "smallest_measured": found.sizes[0],
-            "largest_measured": found.sizes[-1],
-            "sizes": len(found.sizes),
-        }
-
-    return Table(
-        "predictions",
-        (
-            Column("operation", lambda found: found.operation, Kind.WORDS),
-            Column("variant", lambda found: found.variant, Kind.WORDS),
-            Column("CPUs switched", lambda found: str(found.toggled)),
-            Column(f"predicted ({unit})", lambda found: _predicted(found.forecast.seconds)),
-            Column(f"95% interval ({unit})", lambda found: _range(found.forecast.interval)),
-            Column("measured at", lambda found: ", ".join(map(str, found.sizes)), Kind.WORDS),
-            Column("largest part", _largest_part, Kind.WORDS),
-        ),
-        outlook.predictions,
-        f"{outlook.cpus} CPUs, predicted from timings of {measured}, {_kind(outlook.emulated)};"
-        " lower is better",
-        record=lambda found: {**flat(found), "parts_s": dict(found.forecast.parts)},
-        flat=flat,
+            "cpus": size.cpus,
+            "toggled": size.toggled,
+            "chunk": size.chunk,
+            "closure": closure,
+            "hindering_states": list(outlook.hindering),
+        },
     )
 
 
-def _prices_table(outlook: Outlook) -> Table[Price]:
-    unit = _unit(outlook.emulated)
+def predictions(outlook: Outlook) -> Iterator[Prediction]:
+    """Yield the lines: of each direction the kernel that runs, then the patched one."""
+    for costs in outlook.costs:
+        size = outlook.size
+        yield Prediction(costs.direction, outlook.kernel, patched.stock(costs, size))
+        if costs.direction == OFF and outlook.hindering:
+            yield Prediction(OFF, "patched, CPUs one by one", patched.one_by_one(costs, size))
+            continue
+        events = patched.events_of(costs.direction, size)
+        found = Prediction(costs.direction, "patched", patched.patched(costs, size), events)
+        yield found
+        if costs.direction == OFF:
+            yield replace(
+                found,
+                kernel="patched, if firmware stops CPUs one at a time",
+                seconds=patched.dying_alone(costs, size),
+            )
+
+
+def rests_on(closure: dict[str, float]) -> str:
+    """Return the one sentence on what a prediction rests on."""
+    closed = " and ".join(f"{share:.2f} ({direction})" for direction, share in closure.items())
+    return (
+        "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
+        f" {closed} of the timed seconds: its low end holds if the CPUs of a chunk share the rendezvous"
+        " and park together, and if waits get shorter with the CPUs online, its high end if each CPU pays what"
+        f" one alone does, and both ends are moved apart by a factor of {WIDENED}."
+    )
+
+
+def _heading(outlook: Outlook) -> str:
+    switched = outlook.costs[0].switched
+    kind = ", emulated CPUs: seconds are not hardware's" if outlook.emulated else ""
+    return (
+        f"{outlook.size.toggled} of {outlook.size.cpus} CPUs, predicted from {switched} of them{kind};"
+        " lower is better"
+    )
+
+
+def _held_back(outlook: Outlook) -> Sequence[str]:
+    if not outlook.hindering:
+        return ()
+    return (
+        f"smt=off goes one by one because of {', '.join(outlook.hindering)}: the series has not marked that"
+        " teardown. The prediction is the stock kernel with expedited grace periods.",
+    )
+
+
+def _parts(outlook: Outlook, unit: str) -> Table[Part]:
+    rows = [part for costs in outlook.costs for part in parts_of(costs) if part.one > 0]
     return Table(
-        "prices",
+        "parts",
         (
-            Column("prices of", lambda price: price.series, Kind.WORDS),
-            Column("one of", lambda price: price.words, Kind.WORDS),
-            Column("at CPUs", lambda price: str(price.measured_cpus)),
-            Column(f"costs ({unit})", lambda price: _predicted(price.measured_s)),
-            Column(f"at {outlook.cpus} CPUs ({unit})", lambda price: _predicted(price.predicted_s)),
+            Column("operation", lambda part: part.direction, Kind.WORDS),
+            Column("one of", lambda part: part.name, Kind.WORDS),
+            Column(f"costs ({unit})", lambda part: significant(part.one, 2)),
+            Column("of them", lambda part: f"{part.number:g}"),
+            Column(f"together ({unit})", lambda part: significant(part.one * part.number)),
         ),
-        outlook.prices,
-        "Prices in the best fit, one of those the timings allow",
+        rows,
+        f"What was measured, of {outlook.costs[0].switched} CPUs",
         record=vars,
     )
 
 
-def _digests_table(validation: Validation) -> Table[Digest]:
-    covered = sum(check.covered for check in validation.checks)
-    return Table(
-        "digests",
-        (
-            Column("operation", lambda digest: digest.operation, Kind.WORDS),
-            Column("variant", lambda digest: digest.variant, Kind.WORDS),
-            Column("from CPUs up to", lambda digest: str(digest.largest)),
-            Column("n", lambda digest: str(digest.n)),
-            Column("off by a factor of, median", lambda digest: f"{digest.factor:.1f}"),
-            Column("at worst", lambda digest: f"{digest.worst:.1f}"),
-            Column("in the interval", lambda digest: f"{digest.covered} of {digest.n}"),
-        ),
-        validation.digests,
-        f"Larger machines predicted from smaller ones, {_kind(validation.emulated)};"
-        f" {covered} of {len(validation.checks)} measured times are in the interval",
-    )
+def parts_of(costs: Costs) -> Iterator[Part]:
+    """Yield the parts of the measured switch, and the expedited grace period, of which it has none."""
+    number = costs.switched
+    for name, one, times in (
+        ("grace periods", costs.grace, costs.grace_periods),
+        ("expedited grace periods", costs.expedited, 0),
+        ("rendezvous", costs.rendezvous, number),
+        ("turns in a rendezvous", costs.turn, number),
+        ("rebuilds of the scheduler domains", costs.rebuild, number),
+        ("parking a CPU's threads", costs.park, number),
+        ("waits for firmware to stop a CPU", costs.death, number),
+        ("CPUs, without all this", costs.each, number),
+    ):
+        yield Part(costs.direction, name, one, times)
 
 
-def _checks_table(validation: Validation) -> Table[Check]:
-    unit = _unit(validation.emulated)
-    return Table(
-        "checks",
-        (
-            Column("operation", lambda check: check.timing.operation, Kind.WORDS),
-            Column("variant", lambda check: check.timing.variant, Kind.WORDS),
-            Column("from CPUs up to", lambda check: str(check.largest)),
-            Column("CPUs", lambda check: str(check.timing.cpus)),
-            Column("kernel", lambda check: check.timing.kernel or NONE, Kind.WORDS),
-            Column(f"measured ({unit})", lambda check: significant(check.timing.seconds)),
-            Column(f"predicted ({unit})", lambda check: _predicted(check.forecast.seconds)),
-            Column(f"95% interval ({unit})", lambda check: _range(check.forecast.interval)),
-            Column("error", lambda check: f"{100 * check.error:+.0f}%"),
-            Column("in the interval", lambda check: "yes" if check.covered else "no"),
-        ),
-        validation.checks,
-        "Each of them; an error above 0 is a prediction that is too long",
-        record=_check_entry,
-        flat=_check_entry,
-    )
-
-
-def _check_entry(check: Check) -> dict[str, object]:
-    """Return one flat record for a check, numbers unrounded."""
-    timing, interval = check.timing, check.forecast.interval
+def _record(row: Prediction) -> dict[str, object]:
     return {
-        "operation": timing.operation,
-        "variant": timing.variant,
-        "source": timing.source,
-        "kernel": timing.kernel,
-        "system": timing.system,
-        "from_cpus_up_to": check.largest,
-        "cpus": timing.cpus,
-        "toggled": timing.toggled,
-        "measured_s": timing.seconds,
-        "predicted_s": check.forecast.seconds,
-        "interval_low_s": interval.low,
-        "interval_high_s": interval.high,
-        "error": check.error,
-        "covered": check.covered,
+        "operation": name_of(SMT, row.direction),
+        "kernel": row.kernel,
+        "low_s": row.seconds.low,
+        "high_s": row.seconds.high,
+        **(vars(row.events) if row.events else dict.fromkeys(Events.__dataclass_fields__)),
     }
 
 
-def _largest_part(found: Prediction) -> str:
-    largest = found.largest_part
-    return f"{largest[0]} {largest[1]:.0%}" if largest else NONE
-
-
-def _range(interval: Interval) -> str:
-    return f"{_predicted(interval.low)} to {_predicted(interval.high)}"
-
-
-def _predicted(seconds: float) -> str:
-    # More would claim what no prediction has.
-    return significant(seconds, 2)
-
-
-def _unit(emulated: bool) -> str:
-    return "s, emulated" if emulated else "s"
-
-
-def _kind(emulated: bool) -> str:
-    return "emulated CPUs: seconds are not hardware's" if emulated else "hardware seconds"
+def _range(seconds: Range) -> str:
+    return f"{significant(seconds.low, 2)} to {significant(seconds.high, 2)}"

@@ -17,10 +17,8 @@ from matplotlib.figure import Figure
 from hotplug_common.tables import Column, Kind
 from hotplug_timer import drawing
 from hotplug_timer.report.text import short_seconds
-from hotplug_timer.trace.states import SpentInState
+from hotplug_timer.trace.states import SpentInState, State
 
-#: A state by its step and callback.
-State = tuple[int, str]
 #: Inches. A state has a line for its name, one for each variant, and a gap.
 WIDTH, LINE, MARGIN = 4.5, 0.18, 0.5
 #: States that are drawn, and that are in the table: the longest ones.

@@ -19,8 +19,8 @@ from hotplug_host.text import printable
 #: A task's name is 15 bytes at most, and may hold anything; padding and a buffer's name may precede it.
 EVENT = re.compile(rb"(.{1,80}?)-(\d+) +\[(\d+)\] +(?:[^\s:]{4,8} +)?(\d+)\.(\d{6,9}): ([\w-]+): *(.*)")
 LOST = re.compile(rb"CPU:\d+ \[(?:(\d+) )?EVENTS DROPPED\]")
-#: What else trace-cmd prints.
-HEADER = re.compile(rb"\s*(?:$|(?:\S+: )?cpus=\d+$|version = \d+$|CPU ?\d+ is empty$|trace-cmd: )")
+#: What else trace-cmd and the kernel print.
+HEADER = re.compile(rb"\s*(?:$|#|(?:\S+: )?cpus=\d+$|version = \d+$|CPU ?\d+ is empty$|trace-cmd: )")
 STACK = b"kernel_stack"
 #: What the compiler puts behind the name of a function that it made a copy of.
 COPY = re.compile(rb"\.(?:part|constprop|isra|cold)\.?\d*")

@@ -14,6 +14,9 @@ from hotplug_timer.trace.events import Event, Handlers, readable
 from hotplug_timer.trace.model import Cells, table
 from hotplug_timer.trace.nested import Nested, Span, SpentNested
 
+#: A state by its step and callback.
+State = tuple[int, str]
+
 
 @dataclass
 class _Callback(Span):
@@ -59,7 +62,7 @@ class States(Nested[_Callback]):
     spans = "callbacks"
     title = "Time in CPU hotplug callbacks"
 
-    _states: dict[tuple[int, str], SpentInState] = field(default_factory=dict)
+    _states: dict[State, SpentInState] = field(default_factory=dict)
     _cpus: dict[int, SpentInState] = field(default_factory=dict)
     _names: dict[bytes, str] = field(default_factory=dict)
 
@@ -73,7 +76,7 @@ class States(Nested[_Callback]):
         """Return what takes the cpuhp events."""
         return {"cpuhp_enter": self._enter, "cpuhp_multi_enter": self._enter, "cpuhp_exit": self._exit}
 
-    def by_state(self) -> Mapping[tuple[int, str], SpentInState]:
+    def by_state(self) -> Mapping[State, SpentInState]:
         """Return what each state took, by its step and callback."""
         return self._left()
 
@@ -120,7 +123,7 @@ class States(Nested[_Callback]):
             ),
         )
 
-    def _left(self) -> dict[tuple[int, str], SpentInState]:
+    def _left(self) -> dict[State, SpentInState]:
         # One that was entered and never left took an unknown time.
         return {state: spent for state, spent in self._states.items() if spent.times}
 

@@ -1,0 +1,209 @@
+"""What the parts of a switch cost on a machine, from a result of `measure-costs`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.operations import OFF
+from hotplug_host.records import COUNTED, OK
+from hotplug_timer.compare.comparison import is_sample
+from hotplug_timer.iterations import Iteration
+from hotplug_timer.reader import Run
+from hotplug_timer.trace.states import SpentInState, State
+
+#: Pieces and timed seconds that are further apart than this are not of the same switch.
+CLOSED = (0.9, 1.1)
+AGAIN = "measure again on a quiet machine, into another --output"
+#: Callbacks whose time is told apart. The first one is entered to have others run; the crash kernel's only
+#: goes where none is loaded, or the kernel leaves its device tree alone.
+KICK, TAKEDOWN, PARK, CRASH = (
+    "cpuhp_kick_ap_work",
+    "takedown_cpu",
+    "smpboot_park_threads",
+    "crash_cpuhp_online",
+)
+#: cpuidle drivers that wait for a grace period for each CPU, on POWER.
+CPUIDLE = ("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_")
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a switch of `switched` CPUs in one direction took, and one of each of its parts. All in seconds.
+
+    `death`, `park` and `turn` are of one CPU: the wait until firmware has stopped it, the parking of its
+    threads, and its turn inside the rendezvous. `each` is what is left for each CPU. `crash` is a part of
+    `each`: the update of a loaded crash kernel.
+    `kept` is for how many grace periods each CPU waits in callbacks that the series leaves alone.
+    `closure` is what the traced callbacks come to, of the timed seconds.
+    """
+
+    direction: str
+    switched: int
+    seconds: float
+    expedited_seconds: float
+    grace_periods: float
+    grace: float
+    expedited: float
+    rendezvous: float
+    turn: float
+    rebuild: float
+    park: float
+    death: float
+    each: float
+    crash: float
+    kept: int
+    closure: float
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The mean of counted switches: calls, and the seconds of all of them together."""
+
+    calls: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+    def one(self, name: str) -> float:
+        """Return the seconds of one call; 0 where there was none."""
+        calls = self.calls.get(name, 0.0)
+        return self.seconds.get(name, 0.0) / calls if calls else 0.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of one direction: with normal and with expedited grace periods, and the callbacks."""
+
+    switched: int
+    seconds: float
+    expedited_seconds: float
+    counted: Counted
+    expedited: Counted
+    callbacks: Mapping[State, SpentInState]
+
+
+def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[State, SpentInState]) -> Measured:
+    """Return what two runs of `measure-costs` measured; ToolError (INPUT) when something is missing."""
+    operation = next(name for name in plain.operations if name.endswith(f":{direction}"))
+    counted = _counted(plain, operation)
+    switched = next(plain.iterations.select(lambda kind: kind.operation == operation)).switched
+    return Measured(
+        switched,
+        _seconds(plain, operation),
+        _seconds(expedited, operation),
+        counted,
+        _counted(expedited, operation),
+        callbacks,
+    )
+
+
+def costs_of(direction: str, found: Measured) -> Costs:
+    """Return the costs; ToolError (INPUT) unless the pieces come to the timed seconds."""
+    counted, each = found.counted, found.switched
+    spent = _total(found.callbacks, lambda _: True)
+    closure = spent / found.seconds
+    if not CLOSED[0] <= closure <= CLOSED[1]:
+        raise ToolError(
+            f"{direction}: the pieces come to {closure:.2f} of the timed seconds, and not to"
+            f" {CLOSED[0]} to {CLOSED[1]}: there is no prediction",
+            AGAIN,
+            ExitCode.INPUT,
+        )
+    park = _total(found.callbacks, lambda name: name == PARK)
+    takedown = found.callbacks.get(_takedown(found.callbacks))
+    rendezvous = counted.seconds["stop_machine"]
+    death = max(0.0, (takedown.total / 1e9 if takedown else 0.0) - rendezvous)
+    parts = counted.seconds["synchronize_rcu"] + counted.seconds["domain_rebuild"] + rendezvous + park + death
+    if parts > CLOSED[1] * found.seconds:
+        raise ToolError(
+            f"{direction}: its parts come to {parts:.3f} s, and it took {found.seconds:.3f} s: there is no"
+            " prediction",
+            AGAIN,
+            ExitCode.INPUT,
+        )
+    expedited = "synchronize_rcu_expedited"
+    return Costs(
+        direction=direction,
+        switched=each,
+        seconds=found.seconds,
+        expedited_seconds=found.expedited_seconds,
+        grace_periods=counted.calls["synchronize_rcu"],
+        grace=counted.one("synchronize_rcu"),
+        expedited=found.expedited.one(expedited) or found.expedited.one("synchronize_rcu"),
+        rendezvous=counted.one("stop_machine"),
+        turn=counted.seconds.get("take_cpu_down", _dying(takedown)) / each if direction == OFF else 0.0,
+        rebuild=counted.one("domain_rebuild"),
+        park=park / each,
+        death=death / each,
+        each=max(0.0, found.seconds - parts) / each,
+        crash=_total(found.callbacks, lambda name: name == CRASH) / each,
+        kept=_kept(direction, found),
+        closure=closure,
+    )
+
+
+def hindering(
+    callbacks: Mapping[State, SpentInState], states: Mapping[int, str], marked: frozenset[str]
+) -> tuple[str, ...]:
+    """Return the states that have CPUs go one by one: torn down while a CPU is online, not marked.
+
+    CALLBACKS are those of CPUs that went off, STATES the kernel's names by step, MARKED names of states and of
+    teardown callbacks. A state without a teardown, or without an instance, has not run and does not count.
+    """
+    below = _takedown(callbacks)[0]
+    return tuple(
+        states.get(step, name)
+        for step, name in sorted(callbacks)
+        if step > below and name != KICK and not {name, states.get(step, name)} & marked
+    )
+
+
+def _kept(direction: str, found: Measured) -> int:
+    """Return for how many grace periods a CPU waits, less those that the series does without."""
+    waits = found.counted.calls["synchronize_rcu"] // found.switched
+    cpuidle = any(name.startswith(CPUIDLE) for _, name in found.callbacks)
+    return max(0, int(waits) - cpuidle - (direction == OFF))
+
+
+def _takedown(callbacks: Mapping[State, SpentInState]) -> State:
+    return next((state for state in callbacks if state[1] == TAKEDOWN), (0, TAKEDOWN))
+
+
+def _dying(takedown: SpentInState | None) -> float:
+    """Return the seconds of callbacks that ran while the machine was stopped."""
+    return (takedown.total - takedown.own) / 1e9 if takedown else 0.0
+
+
+def _total(callbacks: Mapping[State, SpentInState], wanted: Callable[[str], bool]) -> float:
+    return sum(spent.own for (_, name), spent in callbacks.items() if wanted(name)) / 1e9
+
+
+def _seconds(run: Run, operation: str) -> float:
+    seconds = run.iterations.seconds(lambda kind: is_sample(kind, operation))
+    if not len(seconds):
+        raise ToolError(f"{run.source}: {operation} was not timed", AGAIN, ExitCode.INPUT)
+    return float(median(seconds))
+
+
+def _counted(run: Run, operation: str) -> Counted:
+    items = [
+        item
+        for item in run.iterations.select(
+            lambda kind: (kind.operation, kind.phase, kind.status) == (operation, COUNTED, OK)
+        )
+        if item.counts is not None and item.durations is not None
+    ]
+    if not items:
+        raise ToolError(
+            f"{run.source}: the grace periods of {operation} were not timed",
+            "give a result of hotplug-timer measure-costs",
+            ExitCode.INPUT,
+        )
+    return Counted(
+        _means(items, lambda item: item.counts or {}), _means(items, lambda item: item.durations or {})
+    )
+
+
+def _means(items: list[Iteration], of: Callable[[Iteration], Mapping[str, float]]) -> dict[str, float]:
+    return {name: fmean(of(item).get(name, 0.0) for item in items) for name in of(items[0])}
