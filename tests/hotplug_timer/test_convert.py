@@ -79,7 +79,6 @@ def test_compare_says_the_same_of_a_file_and_its_conversion(
     [
         ("demo", ["compare", "--format", "json"]),
         ("clock-check", ["compare", "--format", "json", "--baseline", "tsc"]),
-        ("demo", ["predict", "--cpus", "128", "--format", "json"]),
         ("rcu-variants", ["rcu-variants", "--format", "json"]),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],

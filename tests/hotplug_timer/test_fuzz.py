@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from hotplug_common.debian import parse_indextargets
 from hotplug_common.kernel import config, series
 from hotplug_common.tables import print_tables
-from hotplug_common.timings import read_timings
 from hotplug_host import cpulist, hostinfo, results
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.text import printable
 from hotplug_host.timing import bulktrace, counters, cycle
+from hotplug_host.timing.eventtrace import parse_losses
 from hotplug_host.timing.hooks import parse_hook
-from hotplug_host.timing.tracing import MODES, parse_losses
+from hotplug_host.timing.tracing import MODES
 from hotplug_timer.compare import text as compare_text
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.notices import print_lines
@@ -209,15 +209,6 @@ def _previous(tmp_path: Path) -> Callable[[str], object]:
     return read
 
 
-def _timings(tmp_path: Path) -> Callable[[str], object]:
-    def read(text: str) -> object:
-        path = tmp_path / "timings.csv"
-        path.write_text(text, "utf-8", "surrogatepass")
-        return read_timings(path)
-
-    return read
-
-
 def name_of(parse: Any) -> str:
     """A parser's name, with its module's where that tells more."""
     if isinstance(parse, partial):
@@ -249,6 +240,7 @@ KERNEL_TEXT = st.one_of(
     [
         cpulist.parse_cpulist,
         counters.parse_function_stat,
+        counters.parse_function_times,
         counters.parse_kprobe_profile,
         counters.parse_filter,
         bulktrace.parse_trace,
@@ -260,7 +252,6 @@ KERNEL_TEXT = st.one_of(
         series.parse,
         parse_indextargets,
         _previous,
-        _timings,
     ],
     ids=name_of,
 )
@@ -269,7 +260,7 @@ KERNEL_TEXT = st.one_of(
 @example(text="0\t\N{SUPERSCRIPT ONE}")
 @in_one_folder
 def test_any_text_for_the_other_parsers(tmp_path: Path, parse: Callable[..., Any], text: str) -> None:
-    if parse in (_previous, _timings):
+    if parse is _previous:
         parse = parse(tmp_path)
     try:
         parse(text)

@@ -4,6 +4,8 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.timing.bulktrace import parse_trace
@@ -16,6 +18,7 @@ from hotplug_host.timing.counters import (
     choose_counter,
     parse_filter,
     parse_function_stat,
+    parse_function_times,
     parse_kprobe_profile,
     subtract,
 )
@@ -43,6 +46,59 @@ def test_golden_texts(golden: Path, kind: str) -> None:
     assert len(cases) >= 2
     for case in cases:
         assert PARSERS[kind](case.read_text()) == json.loads(case.with_suffix(".json").read_text()), case
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        ("cpu0", {"stop_machine_cpuslocked": 4.818516, "synchronize_rcu": 0.7928845}),
+        ("cpu3", {"synchronize_rcu": 0.03461591, "partition_sched_domains_locked": 0.000635028}),
+        ("empty", {}),
+        ("plain", {}),
+    ],
+)
+def test_durations_are_those_of_the_profiler_in_seconds(
+    golden: Path, name: str, seconds: dict[str, float]
+) -> None:
+    found = parse_function_times((golden / f"trace_stat/{name}.txt").read_text())
+    assert found == pytest.approx(seconds)
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-z_]{1,30}", fullmatch=True),
+        st.tuples(st.integers(0, 10**9), st.integers(0, 10**12)),
+    )
+)
+def test_a_profile_is_read_whatever_its_numbers(calls: dict[str, tuple[int, int]]) -> None:
+    text = "\n".join(
+        f"  {name:<30}  {hits:>10}    {time / 1000:.3f} us      {1.0} us     0.000 us"
+        for name, (hits, time) in calls.items()
+    )
+    assert parse_function_stat(text) == {name: hits for name, (hits, _) in calls.items()}
+    assert parse_function_times(text) == pytest.approx(
+        {name: time / 1e9 for name, (_, time) in calls.items()}
+    )
+
+
+def test_a_kernel_that_only_counts_gives_no_durations(host: FakeHost) -> None:
+    host.add_tracing()
+    counter = choose_counter(FakeSysfs(host))
+    with counter.active():
+        host.write_control("off")
+        assert counter.read()["stop_machine"] == 6
+        assert counter.read_durations() == {}
+
+
+def test_durations_without_sleep_are_none(host: FakeHost) -> None:
+    host.add_tracing()
+    host.put(f"{TRACING}/available_tracers", "function_graph nop")
+    counter = choose_counter(FakeSysfs(host))
+    with counter.active():
+        host.write_control("off")
+        assert counter.read_durations()["stop_machine"] == pytest.approx(6 * 0.0015)
+        host.put(f"{TRACING}/options/sleep-time", "0")
+        assert counter.read_durations() == {}
 
 
 def tracing_state(host: FakeHost) -> dict[str, str]:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.timing.eventtrace import parse_losses
 from hotplug_host.timing.plan import Settings
 from hotplug_host.timing.recorder import LEAST_KB, MOST_KB, TOTAL_KB, default_buffer_kb, prepare_recorder
 from hotplug_host.timing.tracing import (
@@ -15,7 +16,6 @@ from hotplug_host.timing.tracing import (
     describe_overhead,
     graph_arguments,
     offcpu_arguments,
-    parse_losses,
 )
 from hotplug_timer.compare.comparison import compare
 from hotplug_timer.reader import read_files

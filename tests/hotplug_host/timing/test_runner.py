@@ -398,5 +398,6 @@ def test_settings_are_recorded(execute: Execute, host: FakeHost, settings: Setti
         "cleanup": None,
         "traces": [],
         "via": "smt-control",
+        "hotplug_states": None,
     }
     assert replace(settings, iterations=2) == settings

@@ -1,14 +1,12 @@
 """What is said about speed follows from what was measured, and a miss is called one."""
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hotplug_host.errors import ExitCode
-from kernel_qualify import figures, keeping, timings
+from kernel_qualify import figures, keeping
 from kernel_qualify.cli import main
 from kernel_qualify.judge import gains, verdicts
 from kernel_qualify.judge.gains import Figure, Run
@@ -180,32 +178,14 @@ def test_a_run_that_is_not_there_is_an_environments_fault(tmp_path: Path) -> Non
     assert main(["keep", str(tmp_path / "speed.json")]) == ExitCode.ENVIRONMENT
 
 
-def test_keeping_a_run_writes_its_timings(
+def test_a_kept_run_is_named_by_line_and_guest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(figures, "KEPT", tmp_path / "kept")
     keeping.save(run_of(), tmp_path / "speed.json")
     assert main(["keep", str(tmp_path / "speed.json"), "--line", "7.3"]) == ExitCode.OK
     assert capsys.readouterr().out == f"{tmp_path / 'kept/7.3-ppc64le-16.json'}\n"
-    assert (tmp_path / "kept/7.3-ppc64le.csv").exists()
-
-
-def test_timings_are_exported_with_counts_and_without_what_has_no_price() -> None:
-    crash = replace(figure("stock", "crash", "on", 2.0, (15, 0, 14)), rewrites=14)
-    run = run_of()
-    rows = list(csv.DictReader(io.StringIO(timings.table([replace(run, figures=(*run.figures, crash))]))))
-    assert {row["variant"] for row in rows} == {"stock", "stock expedited", "patched"}
-    assert {(row["cpus"], row["toggled"], row["emulated"]) for row in rows} == {("16", "14", "yes")}
-    waits = {
-        row["variant"]: (row["grace_periods"], row["expedited"]) for row in rows if row["direction"] == "off"
-    }
-    assert waits == {"stock": ("29", "0"), "stock expedited": ("29", "29"), "patched": ("2", "2")}
-    assert len(rows) == 3 * len(run.figures)
-
-
-def test_the_exported_timings_are_of_the_kept_runs() -> None:
-    for path, text in figures.exports().items():
-        assert path.read_text("utf-8") == text, "run kernel-qualify keep"
+    assert (tmp_path / "kept/7.3-ppc64le-16.json").exists()
 
 
 def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselves(
@@ -222,8 +202,6 @@ def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselv
     bare, turns = "6.12-ppc64le-{}-bare.json", "6.12-ppc64le-{}-bare-one-thread.json"
     guests = {name.format(cpus) for name in (bare, turns) for cpus in (16, 64)}
     assert names == {"6.12-ppc64le-16.json", *guests}
-    exported = [path.name for path in sorted(figures.exports())]
-    assert exported == ["6.12-ppc64le-bare-one-thread.csv", "6.12-ppc64le-bare.csv", "6.12-ppc64le.csv"]
     text = gains.table([run_of(), *runs])
     assert text.count("| ppc64le, 2 x 8, bare |") == text.count("| ppc64le, 2 x 8 |") == 3
     assert "Off on ppc64le guests, bare, stock: grows with the number of CPUs (16, 64)" in text

@@ -1,9 +1,8 @@
 """The runs that docs/data keeps: reading them, and taking one more.
 
-Runs of speed go to docs/data/speed, with a CSV per kernel line and architecture that hotplug-timer predict
-reads. Runs of clock-costs go to docs/data/clocks, those of clock-early to docs/data/early, those of latencies
-to docs/data/latencies, those of instructions to docs/data/instructions. `make docs` makes the
-pages of docs/evidence from them.
+Runs of speed go to docs/data/speed, those of clock-costs to docs/data/clocks, those of clock-early to
+docs/data/early, those of latencies to docs/data/latencies, those of instructions to docs/data/instructions.
+`make docs` makes the pages of docs/evidence from them.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kernel_qualify import keeping, timings
+from kernel_qualify import keeping
 from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,11 +100,3 @@ def keep_speed(run: Path, line: str) -> Path:
     if target.exists():
         loaded = gains.with_earlier(loaded, gains.load(target))
     return keeping.save(loaded, target)
-
-
-def exports() -> dict[Path, str]:
-    """Return the timings of all kept runs, by the file they belong in."""
-    runs: dict[Path, list[gains.Run]] = {}
-    for path, run in speed_runs().items():
-        runs.setdefault(KEPT / f"{line_of(path)}-{run.arch}{place(run)}.csv", []).append(run)
-    return {path: timings.table(kept) for path, kept in runs.items()}

@@ -58,7 +58,7 @@ Measure what the parts of a CPU switch cost on this machine, on the kernel that 
 rendezvous, a rebuild of the scheduler domains, one CPU's callbacks, its death and its start. The command
 switches 8 CPUs of the whole machine off and on seven times, in minutes, and counts, times and traces it.
 From the result, `predict` predicts how long smt=off and smt=on take here with the patched kernel.
-`preflight --for time` comes first. CPUs, interrupts and settings come back on every way out, kill -9 included.
+`preflight --for time` comes first. CPUs and RCU settings come back on every way out, kill -9 included.
 Beside FILE it writes two traces as text, which belong to FILE.
 """
 COSTS_EPILOG = """\

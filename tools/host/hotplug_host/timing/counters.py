@@ -43,8 +43,8 @@ INSTANCE = "hotplug-timer"
 SETTLE_S, SETTLE_TRIES = 0.1, 10
 #: Kernel's "%-30.30s" in trace_stat.
 STAT_NAME_WIDTH = 30
-#: Microseconds in trace_stat.
-TIME = re.compile(r"[0-9]{1,18}\.[0-9]{3}")
+#: Microseconds in trace_stat, which has seven digits of them, and all of those before the point.
+TIME = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,3})?", re.ASCII)
 
 
 def traceable(wanted: Mapping[str, Sequence[str]], available: Collection[str]) -> dict[str, str]:

@@ -122,7 +122,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
             AGAIN,
             ExitCode.INPUT,
         )
-    expedited = "synchronize_rcu_expedited"
+    expedited, left = "synchronize_rcu_expedited", max(0.0, found.seconds - parts)
     return Costs(
         direction=direction,
         switched=each,
@@ -132,12 +132,12 @@ def costs_of(direction: str, found: Measured) -> Costs:
         grace=counted.one("synchronize_rcu"),
         expedited=found.expedited.one(expedited) or found.expedited.one("synchronize_rcu"),
         rendezvous=counted.one("stop_machine"),
-        turn=counted.seconds.get("take_cpu_down", _dying(takedown)) / each if direction == OFF else 0.0,
+        turn=min(counted.one("stop_machine"), counted.seconds.get("take_cpu_down", _dying(takedown)) / each),
         rebuild=counted.one("domain_rebuild"),
         park=park / each,
         death=death / each,
-        each=max(0.0, found.seconds - parts) / each,
-        crash=_total(found.callbacks, lambda name: name == CRASH) / each,
+        each=left / each,
+        crash=min(left, _total(found.callbacks, lambda name: name == CRASH)) / each,
         kept=_kept(direction, found),
         closure=closure,
     )
@@ -148,8 +148,8 @@ def hindering(
 ) -> tuple[str, ...]:
     """Return the states that have CPUs go one by one: torn down while a CPU is online, not marked.
 
-    CALLBACKS are those of CPUs that went off, STATES the kernel's names by step, MARKED names of states and of
-    teardown callbacks. A state without a teardown, or without an instance, has not run and does not count.
+    CALLBACKS are those of CPUs that went off, STATES the kernel's names by step, MARKED names of states and
+    of teardown callbacks. A state without a teardown, or without an instance, has not run and does not count.
     """
     below = _takedown(callbacks)[0]
     return tuple(

@@ -99,8 +99,8 @@ def rests_on(closure: dict[str, float]) -> str:
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
         f" {closed} of the timed seconds: its low end holds if the CPUs of a chunk share the rendezvous"
-        " and park together, and if waits get shorter with the CPUs online, its high end if each CPU pays what"
-        f" one alone does, and both ends are moved apart by a factor of {WIDENED}."
+        " and park together, and if waits get shorter with the CPUs online, its high end if each CPU pays"
+        f" what one alone does, and both ends are moved apart by a factor of {WIDENED}."
     )
 
 

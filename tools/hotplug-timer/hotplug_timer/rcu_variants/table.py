@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hotplug_common.timings import Timing
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import CPUS, DIRECTIONS, kind_of
 from hotplug_timer.compare.cautions import unique
@@ -13,6 +12,7 @@ from hotplug_timer.compare.comparison import Comparison, CountRow, Row, compare,
 from hotplug_timer.rcu_variants.variants import (
     BASELINE,
     Published,
+    Timing,
     Variant,
     published,
     published_timings,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import as_file, files
+from importlib.resources import files
 
-from hotplug_common.timings import Timing, read_timings
 from hotplug_host.errors import ExitCode, ToolError
 
 BASELINE = "stock"
@@ -43,6 +43,19 @@ VARIANTS = (
 
 
 @dataclass(frozen=True)
+class Timing:
+    """A published switch of `toggled` of `cpus` CPUs."""
+
+    kernel: str
+    system: str
+    cpus: int
+    toggled: int
+    direction: str
+    variant: str
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Published:
     """What one variant took in the published table; the decrease is None for the baseline."""
 
@@ -70,9 +83,20 @@ def by_names(names: Sequence[str]) -> tuple[Variant, ...]:
 
 def published_timings() -> list[Timing]:
     """Return the lines of the published table."""
-    with as_file(files("hotplug_timer").joinpath("data/published-timings.csv")) as path:
-        timings = read_timings(path)
-    return [timing for timing in timings if (timing.source, timing.system) == (SOURCE, SYSTEM)]
+    text = files("hotplug_timer").joinpath("data/published-timings.csv").read_text(encoding="utf-8")
+    return [
+        Timing(
+            line["kernel"],
+            line["system"],
+            int(line["cpus"]),
+            int(line["toggled"]),
+            line["direction"],
+            line["variant"],
+            float(line["seconds"]),
+        )
+        for line in csv.DictReader(text.splitlines())
+        if (line["source"], line["system"]) == (SOURCE, SYSTEM)
+    ]
 
 
 def published(variant: Variant, direction: str, timings: Sequence[Timing]) -> Published:

@@ -23,19 +23,17 @@ def add(commands: Commands) -> None:
         commands,
         NAME,
         summary="take a run into docs/data, for the evidence",
-        description="""Take a run into docs/data, in place of an earlier run of the same guest, and write the
-timings of all kept runs beside them. 'make docs' makes docs/evidence from them.""",
+        description="""Take a run into docs/data, in place of an earlier run of the same guest.
+'make docs' makes docs/evidence from the kept runs.""",
         examples="""examples:
   kernel-qualify keep results/qualify/speed/speed.json --line 7.3
   kernel-qualify keep results/qualify/clock-costs/4/clocks.json""",
     )
     parser.add_argument(
         "run",
-        nargs="?",
         type=Path,
         metavar="RUN",
-        help="speed.json, clocks.json, early.json, latencies.json or instructions.json of a run; without it,"
-        " only the timings are written",
+        help="speed.json, clocks.json, early.json, latencies.json or instructions.json of a run",
     )
     options.add_line(parser)
     parser.set_defaults(handler=_run)
@@ -43,10 +41,7 @@ timings of all kept runs beside them. 'make docs' makes docs/evidence from them.
 
 def _run(arguments: argparse.Namespace) -> int:
     try:
-        if arguments.run:
-            out(str(figures.keep(arguments.run, arguments.line)))
-        for path, text in figures.exports().items():
-            path.write_text(text, "utf-8")
+        out(str(figures.keep(arguments.run, arguments.line)))
     except (ValueError, KeyError, TypeError) as error:
         raise ToolError(
             f"{arguments.run} is no run of this program: {error}",
