@@ -255,10 +255,6 @@ class Figures:
         """Return the kept measurements of the RCU variants."""
         return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "rcu-variants").iterdir())]
 
-    def timings(self) -> list[Files]:
-        """Return the exported timings of guests with systemd and SSH: line-arch.csv, and no further word."""
-        return [_files(path) for path in sorted(figures.KEPT.glob("*-*.csv")) if path.stem.count("-") == 1]
-
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
         return gains.table(_of_line(figures.speed_runs(), line))

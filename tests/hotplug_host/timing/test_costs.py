@@ -122,9 +122,7 @@ def test_expedited_grace_periods_end_with_the_block_when_the_second_run_fails(
     host: FakeHost, wanted: CostSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(costs, "TIMED_EXPEDITED", 0)
-    monkeypatch.setattr(
-        costs.Runner, "execute", _failing_second(costs.Runner.execute)
-    )
+    monkeypatch.setattr(costs.Runner, "execute", _failing_second(costs.Runner.execute))
     with pytest.raises(ToolError, match="as the test wants"):
         measure(wanted, FakeSysfs(host))
     assert host.get(RCU_EXPEDITED.lstrip("/")) == "0"
