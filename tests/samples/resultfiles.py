@@ -84,6 +84,7 @@ def iteration(run_id: str, index: int, operation: str, seconds: float | None, **
         "cpus_expected": after,
         "counts": None if seconds is not None else dict(STOCK_COUNTS),
         "counter": None if seconds is not None else "function_profile",
+        "durations_s": None,
         "trace": None,
     }
     detail.update({name: value for name, value in changes.items() if name in detail})

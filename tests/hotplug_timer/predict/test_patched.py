@@ -90,11 +90,17 @@ def test_a_range_by_hand() -> None:
     share = 1 - 1680 / 3840
     waits = 28 * 0.1 + 27 * 0.05
     low = share * (waits + 27 * (0.2 - 0.01)) + 27 * (0.03 + 0.02) + 1680 * (0.01 + 0.004)
-    high = waits + 27 * 0.02 + 1680 * (0.03 + 0.004 + 0.2)
+    high = waits + 27 * (0.2 - 0.01 + 0.02) + 1680 * (0.01 + 0.03 + 0.004)
     found = patched(OFF, LPAR)
     assert (found.low, found.high) == pytest.approx((low / WIDENED, high * WIDENED))
     alone = dying_alone(OFF, LPAR)
     assert alone.high - found.high == pytest.approx((1680 - 27) * 0.02 * WIDENED)
+
+
+def test_a_turn_that_was_not_measured_may_be_nothing_or_all_of_the_rendezvous() -> None:
+    found = patched(replace(OFF, turn=None), LPAR)
+    assert found.low == pytest.approx(patched(replace(OFF, turn=0.0), LPAR).low)
+    assert found.high == pytest.approx(patched(replace(OFF, turn=OFF.rendezvous), LPAR).high)
 
 
 def test_a_range_by_hand_for_the_way_up() -> None:
@@ -127,7 +133,7 @@ def costs(draw: st.DrawFn) -> Costs:
         **{name: draw(SECONDS) for name in ("seconds", "expedited_seconds", "expedited", "rebuild", "park")},
         death=draw(SECONDS),
         rendezvous=rendezvous,
-        turn=draw(st.floats(0, rendezvous)),
+        turn=draw(st.none() | st.floats(0, rendezvous)),
         each=each,
         crash=draw(st.floats(0, each)),
         kept=draw(st.integers(0, 3)),

@@ -34,8 +34,9 @@ class Costs:
     """What a switch of `switched` CPUs in one direction took, and one of each of its parts. All in seconds.
 
     `death`, `park` and `turn` are of one CPU: the wait until firmware has stopped it, the parking of its
-    threads, and its turn inside the rendezvous. `each` is what is left for each CPU. `crash` is a part of
-    `each`: the update of a loaded crash kernel.
+    threads, and its turn inside the rendezvous, a part of `rendezvous` which is None where the kernel does
+    not tell it. `each` is what is left for each CPU, `crash` the part of that which updates a loaded crash
+    kernel.
     `kept` is for how many grace periods each CPU waits in callbacks that the series leaves alone.
     `closure` is what the traced callbacks come to, of the timed seconds.
     """
@@ -48,7 +49,7 @@ class Costs:
     grace: float
     expedited: float
     rendezvous: float
-    turn: float
+    turn: float | None
     rebuild: float
     park: float
     death: float
@@ -132,7 +133,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
         grace=counted.one("synchronize_rcu"),
         expedited=found.expedited.one(expedited) or found.expedited.one("synchronize_rcu"),
         rendezvous=counted.one("stop_machine"),
-        turn=min(counted.one("stop_machine"), counted.seconds.get("take_cpu_down", _dying(takedown)) / each),
+        turn=_turn(counted, each),
         rebuild=counted.one("domain_rebuild"),
         park=park / each,
         death=death / each,
@@ -170,9 +171,9 @@ def _takedown(callbacks: Mapping[State, SpentInState]) -> State:
     return next((state for state in callbacks if state[1] == TAKEDOWN), (0, TAKEDOWN))
 
 
-def _dying(takedown: SpentInState | None) -> float:
-    """Return the seconds of callbacks that ran while the machine was stopped."""
-    return (takedown.total - takedown.own) / 1e9 if takedown else 0.0
+def _turn(counted: Counted, switched: int) -> float | None:
+    seconds = counted.seconds.get("take_cpu_down")
+    return None if not seconds else min(counted.one("stop_machine"), seconds / switched)
 
 
 def _total(callbacks: Mapping[State, SpentInState], wanted: Callable[[str], bool]) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hotplug_host.operations import OFF
 from hotplug_timer.predict.costs import Costs
 
-#: How far both ends of a range are moved apart: costs of a chunk were only measured on single CPUs.
+#: How far both ends of a range are moved apart: costs were measured on single CPUs.
 WIDENED = 1.5
 
 
@@ -76,21 +76,21 @@ def one_by_one(costs: Costs, size: Size) -> Range:
 def patched(costs: Costs, size: Size) -> Range:
     """Return the seconds of the patched kernel.
 
-    Low: CPUs of a chunk share the rendezvous but for their turns, and park at the same time, and what the
-    machine waits for gets shorter with the CPUs online. High: each CPU pays for itself what one pays alone.
+    Low: what the machine waits for gets shorter with the CPUs online, and CPUs of a chunk park at the same
+    time. High: neither. A turn that was not measured is nothing at the low end, a rendezvous at the high one.
     """
     events, number = events_of(costs.direction, size), size.toggled
     waits = (events.grace_periods + number * costs.kept) * costs.expedited + events.rebuilds * costs.rebuild
-    shared = events.rendezvous * max(0.0, costs.rendezvous - costs.turn)
+    least, most = (0.0, costs.rendezvous) if costs.turn is None else (costs.turn, costs.turn)
     low = (
-        size.share * (waits + shared)
+        size.share * (waits + events.rendezvous * (costs.rendezvous - least))
         + events.rendezvous * (costs.park + costs.death)
-        + number * (costs.turn + costs.each - costs.crash)
+        + number * (least + costs.each - costs.crash)
     )
     high = (
         waits
-        + events.rendezvous * costs.death
-        + number * (costs.park + costs.each + (costs.rendezvous if events.rendezvous else 0.0))
+        + events.rendezvous * (costs.rendezvous - most + costs.death)
+        + number * (most + costs.park + costs.each)
     )
     return Range(low, high).widened
 

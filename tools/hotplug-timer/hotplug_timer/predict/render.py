@@ -98,9 +98,9 @@ def rests_on(closure: dict[str, float]) -> str:
     closed = " and ".join(f"{share:.2f} ({direction})" for direction, share in closure.items())
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
-        f" {closed} of the timed seconds: its low end holds if the CPUs of a chunk share the rendezvous"
-        " and park together, and if waits get shorter with the CPUs online, its high end if each CPU pays"
-        f" what one alone does, and both ends are moved apart by a factor of {WIDENED}."
+        f" {closed} of the timed seconds, and on how often the series makes the machine wait: its low end"
+        " holds if waits get shorter with the CPUs online and the CPUs of a chunk park together, its high end"
+        f" if neither is so, and both are moved apart by a factor of {WIDENED}, as single CPUs were measured."
     )
 
 
@@ -146,7 +146,7 @@ def parts_of(costs: Costs) -> Iterator[Part]:
         ("grace periods", costs.grace, costs.grace_periods),
         ("expedited grace periods", costs.expedited, 0),
         ("rendezvous", costs.rendezvous, number),
-        ("turns in a rendezvous", costs.turn, number),
+        ("turns in a rendezvous", costs.turn or 0.0, number),
         ("rebuilds of the scheduler domains", costs.rebuild, number),
         ("parking a CPU's threads", costs.park, number),
         ("waits for firmware to stop a CPU", costs.death, number),
