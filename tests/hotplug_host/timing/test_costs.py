@@ -92,6 +92,7 @@ def test_the_host_is_as_it_was(host: FakeHost, wanted: CostSettings) -> None:
         (lambda host: host.put(f"{TRACING}/available_tracers", "nop"), "CONFIG_FUNCTION_GRAPH_TRACER"),
         (lambda host: host.put(f"{TRACING}/function_profile_enabled", "1"), "is in use already"),
         (lambda host: (host.root / TRACING / "events/cpuhp/cpuhp_exit/enable").unlink(), "cpuhp"),
+        (lambda host: host.put(f"{TRACING}/options/sleep-time", "0"), "leaves sleep out"),
         (lambda host: host.put(RCU_EXPEDITED.lstrip("/"), "1"), "rcu_expedited"),
     ],
 )

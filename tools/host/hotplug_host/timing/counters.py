@@ -41,6 +41,8 @@ INSTANCE = "hotplug-timer"
 #: Seconds in which nothing must be counted before a transition begins: switching tracing on waits for
 #: grace periods itself, in 7.3 by a worker that may still be at it. Others' are waited for so often at most.
 SETTLE_S, SETTLE_TRIES = 0.1, 10
+#: Whether the profiler's times include sleep.
+SLEEP_TIME = "options/sleep-time"
 #: Kernel's "%-30.30s" in trace_stat.
 STAT_NAME_WIDTH = 30
 #: Microseconds in trace_stat, which has seven digits of them, and all of those before the point.
@@ -195,7 +197,7 @@ class FunctionProfileCounter(Counter):
 
     def read_durations(self) -> Durations:
         """Return the seconds so far, summed over the CPUs' trace_stat files."""
-        if self._fs.read_optional(self._file("options/sleep-time")) == "0":
+        if self._fs.read_optional(self._file(SLEEP_TIME)) == "0":
             return {}
         totals = self._totals(parse_function_times)
         if not totals:
@@ -328,11 +330,13 @@ def require_durations(fs: Sysfs) -> None:
     tracers = (fs.read_optional(f"{tracing}/available_tracers") or "").split()
     if problem is None and "function_graph" not in tracers:
         problem = "the kernel lacks CONFIG_FUNCTION_GRAPH_TRACER, without which the profiler only counts"
+    if problem is None and fs.read_optional(f"{tracing}/{SLEEP_TIME}") == "0":
+        problem = f"{fs.path(tracing) / SLEEP_TIME} leaves sleep out"
     if problem is not None:
         raise ToolError(
             f"cannot time grace periods: {problem}",
-            f"mount tracefs on {TRACING_DIRS[0]}, write 0 to a function_profile_enabled that a killed"
-            " measurement left, or boot a kernel that has it",
+            f"mount tracefs on {TRACING_DIRS[0]}, put back what a killed measurement left there (0 in"
+            " function_profile_enabled) and what another changed (1 in sleep-time), or boot a kernel that has it",
             ExitCode.ENVIRONMENT,
         )
 
