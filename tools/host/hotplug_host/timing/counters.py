@@ -335,8 +335,8 @@ def require_durations(fs: Sysfs) -> None:
     if problem is not None:
         raise ToolError(
             f"cannot time grace periods: {problem}",
-            f"mount tracefs on {TRACING_DIRS[0]}, put back what a killed measurement left there (0 in"
-            " function_profile_enabled) and what another changed (1 in sleep-time), or boot a kernel that has it",
+            f"mount tracefs on {TRACING_DIRS[0]}, write 0 to function_profile_enabled if a killed measurement"
+            " left it on and 1 to sleep-time, or boot a kernel that has it",
             ExitCode.ENVIRONMENT,
         )
 
