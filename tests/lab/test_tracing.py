@@ -14,6 +14,7 @@ from hotplug_host.cpulist import parse_cpulist
 from hotplug_host.errors import ExitCode
 from hotplug_host.timing.tracing import COUNTS, OFFCPU, STATES
 from hotplug_timer.compare.comparison import compare
+from hotplug_timer.predict.command import look_out
 from hotplug_timer.reader import read_files
 from hotplug_timer.trace.command import analyse
 from hotplug_timer.trace.model import Analysis
@@ -129,6 +130,28 @@ def test_counts_fall_from_one_for_each_cpu_to_one_for_all(traced: dict[str, Trac
     assert patched["grace-period waits"] <= 4
     assert patched["rendezvous"] == patched["domain rebuilds"] == 1
     assert patched["IPI calls"] < stock["IPI calls"]
+
+
+def test_costs_close_name_no_state_and_leave_the_guest_as_it_was(
+    traced: dict[str, Traced], lab: Lab, tmp_path: Path
+) -> None:
+    guest = traced["stock"].guest
+    asked = f"cat /sys/devices/system/cpu/online /sys/kernel/rcu_expedited; {ASK}"
+    before = lab.must("ssh", guest, "--", asked)
+    lab.must("ssh", guest, "--", "python3 hotplug-timer.pyz measure-costs --output costs.jsonl", timeout=900)
+    assert lab.must("ssh", guest, "--", asked) == before
+    for name in lab.must("ssh", guest, "--", "ls costs*").split():
+        (tmp_path / name).write_text(lab.must("ssh", guest, "--", f"cat '{name}'"))
+    found, notices = look_out(tmp_path / "costs.jsonl", None, 64)
+    assert notices == []
+    assert found.hindering == ()
+    assert (found.size.cpus, found.size.toggled) == (8, 6)
+    off, on = found.costs
+    assert off.switched == on.switched == len(GOING)
+    assert off.turn
+    assert 0 < off.turn <= off.rendezvous
+    assert 0 < off.expedited < off.grace
+    assert (off.kept, on.kept) == (0, 0)
 
 
 @pytest.mark.parametrize("variant", ["stock", "patched"])
