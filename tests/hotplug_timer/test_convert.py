@@ -27,6 +27,8 @@ from tests.fakes.fakehost import FakeHost, FakeSysfs
 from tests.samples.resultfiles import Record, records, write
 
 OLD = GOLDEN / "results-v2"
+#: What iterations of the version before had not.
+LATER = ("direction", "switched", "durations_s")
 FILES = sorted(OLD.glob("*/*.jsonl"))
 RUN_KEYS = ("record", "run_id", "started", "tool_version", "host", "topology", "rcu")
 ITERATION_KEYS = ("record", "run_id", "index", "operation", "phase", "started", "seconds", "status", "error")
@@ -262,10 +264,11 @@ def older(path: Path) -> list[Record]:
             line["schema"] = "hotplug-timer/2"
             line["label"] = line.pop("variant")
             line["smt"] = detail.pop("smt")
+            del detail["hotplug_states"]
             line["settings"] |= detail
         else:
             line.pop("schema")
-            detail = {name: value for name, value in detail.items() if name not in ("direction", "switched")}
+            detail = {name: value for name, value in detail.items() if name not in LATER}
             line.update(detail)
         if line["record"] == "end":
             line["smt_restored"] = line.pop("restored")
