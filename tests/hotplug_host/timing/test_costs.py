@@ -63,7 +63,7 @@ def test_two_runs_are_recorded_that_the_reader_accepts(host: FakeHost, wanted: C
     assert plain.operations == expedited.operations == ("cpus=1-3,5-7:off", "cpus=1-3,5-7:on")
     assert plain.states == {0: "offline", 1: "threads:prepare", 238: "online"}
     assert plain.online == 8
-    assert [item.phase for item in plain.iterations] == ["timed"] * 4 + ["counted"] * 4 + ["traced"] * 2
+    assert [item.phase for item in plain.iterations] == ["timed"] * 6 + ["counted"] * 4 + ["traced"] * 4
     assert [item.phase for item in expedited.iterations] == ["timed"] * 2 + ["counted"] * 2
     counted = next(item for item in plain.iterations if item.phase == "counted")
     assert counted.durations is not None
@@ -73,9 +73,9 @@ def test_two_runs_are_recorded_that_the_reader_accepts(host: FakeHost, wanted: C
     assert [recording.file for recording in plain.recordings] == [
         "costs.cpus=1-3,5-7-off.states.txt",
         "costs.cpus=1-3,5-7-on.states.txt",
-    ]
+    ] * 2
     for recording in plain.recordings:
-        assert (wanted.output.parent / recording.file).read_text() == "# tracer: nop\n"
+        assert (wanted.output.parent / recording.file).read_text() == "# tracer: nop\n" * 2
 
 
 def test_the_host_is_as_it_was(host: FakeHost, wanted: CostSettings) -> None:

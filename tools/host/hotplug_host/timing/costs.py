@@ -34,8 +34,9 @@ from hotplug_host.topology import Topology, read_topology
 
 #: CPUs that are switched.
 SWITCHED = 8
-#: Iterations on the machine as it is, and with grace periods expedited.
-TIMED, COUNTED, TIMED_EXPEDITED, COUNTED_EXPEDITED = 2, 2, 1, 1
+#: Iterations on the machine as it is, and with grace periods expedited. Rounds differ by how long a grace
+#: period happened to take, so the parts and the whole are of several.
+TIMED, COUNTED, TRACED, TIMED_EXPEDITED, COUNTED_EXPEDITED = 3, 2, 2, 1, 1
 VIA = "cpu-online"
 
 
@@ -104,7 +105,7 @@ def _plan(
         emulated=settings.emulated,
         output=settings.output,
         resume=False,
-        traces=() if again else (STATES,),
+        traces=() if again else (STATES,) * TRACED,
         traces_as_text=True,
         append=again,
     )

@@ -183,7 +183,7 @@ class TextRecorder:
 
     @contextlib.contextmanager
     def recording(self, mode: str, writer: str, cpu: int, path: Path) -> Iterator[list[Trace]]:
-        """Record callbacks inside into PATH; otherwise as `Recorder.recording`."""
+        """Record callbacks inside, at the end of PATH; otherwise as `Recorder.recording`."""
         del writer, cpu
         traces: list[Trace] = []
         try:
@@ -191,7 +191,8 @@ class TextRecorder:
             yield traces
             self._trace.pause()
             lost = self._trace.lost()
-            path.write_text(f"{self._trace.text()}\n", encoding="utf-8")
+            with path.open("a", encoding="utf-8") as file:
+                file.write(f"{self._trace.text()}\n")
             traces.append(Trace(mode, path, lost))
         except OSError as error:
             raise _problem(f"cannot trace: {error}", "look who else traces, and make room") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean
 
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import OFF
@@ -74,7 +74,10 @@ class Counted:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one direction: with normal and with expedited grace periods, and the callbacks."""
+    """What was measured of one direction: with normal and with expedited grace periods, and the callbacks.
+
+    `rounds` is how many switches the callbacks are of.
+    """
 
     switched: int
     seconds: float
@@ -82,6 +85,12 @@ class Measured:
     counted: Counted
     expedited: Counted
     callbacks: Mapping[State, SpentInState]
+    rounds: int
+
+    def spent(self, *names: str) -> float:
+        """Return the seconds of one switch in callbacks of these names, in all where none is given."""
+        own = (spent.own for (_, name), spent in self.callbacks.items() if not names or name in names)
+        return sum(own) / 1e9 / self.rounds
 
 
 def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[State, SpentInState]) -> Measured:
@@ -96,6 +105,7 @@ def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[Stat
         counted,
         _counted(expedited, operation),
         callbacks,
+        sum(recording.operation == operation for recording in plain.recordings),
     )
 
 
@@ -104,7 +114,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
     counted, each = found.counted, found.switched
     # Grace periods beside those of each CPU are the hotplug lock's, outside of all callbacks.
     lock = counted.calls["synchronize_rcu"] % each * counted.one("synchronize_rcu")
-    closure = (_total(found.callbacks, lambda _: True) + lock) / found.seconds
+    closure = (found.spent() + lock) / found.seconds
     if not CLOSED[0] <= closure <= CLOSED[1]:
         raise ToolError(
             f"{direction}: the pieces come to {closure:.2f} of the timed seconds, and not to"
@@ -112,10 +122,9 @@ def costs_of(direction: str, found: Measured) -> Costs:
             AGAIN,
             ExitCode.INPUT,
         )
-    park = _total(found.callbacks, lambda name: name == PARK)
-    takedown = found.callbacks.get(_takedown(found.callbacks))
+    park = found.spent(PARK)
     rendezvous = counted.seconds["stop_machine"]
-    death = max(0.0, (takedown.total / 1e9 if takedown else 0.0) - rendezvous)
+    death = max(0.0, found.spent(TAKEDOWN) - rendezvous)
     parts = counted.seconds["synchronize_rcu"] + counted.seconds["domain_rebuild"] + rendezvous + park + death
     if parts > CLOSED[1] * found.seconds:
         raise ToolError(
@@ -139,7 +148,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
         park=park / each,
         death=death / each,
         each=left / each,
-        crash=min(left, _total(found.callbacks, lambda name: name == CRASH)) / each,
+        crash=min(left, found.spent(CRASH)) / each,
         kept=_kept(direction, found),
         closure=closure,
     )
@@ -153,7 +162,7 @@ def hindering(
     CALLBACKS are those of CPUs that went off, STATES the kernel's names by step, MARKED names of states and
     of teardown callbacks. A state without a teardown, or without an instance, has not run and does not count.
     """
-    below = _takedown(callbacks)[0]
+    below = next((step for step, name in callbacks if name == TAKEDOWN), 0)
     return tuple(
         states.get(step, name)
         for step, name in sorted(callbacks)
@@ -168,24 +177,16 @@ def _kept(direction: str, found: Measured) -> int:
     return max(0, int(waits) - cpuidle - (direction == OFF))
 
 
-def _takedown(callbacks: Mapping[State, SpentInState]) -> State:
-    return next((state for state in callbacks if state[1] == TAKEDOWN), (0, TAKEDOWN))
-
-
 def _turn(counted: Counted, switched: int) -> float | None:
     seconds = counted.seconds.get("take_cpu_down")
     return None if not seconds else min(counted.one("stop_machine"), seconds / switched)
-
-
-def _total(callbacks: Mapping[State, SpentInState], wanted: Callable[[str], bool]) -> float:
-    return sum(spent.own for (_, name), spent in callbacks.items() if wanted(name)) / 1e9
 
 
 def _seconds(run: Run, operation: str) -> float:
     seconds = run.iterations.seconds(lambda kind: is_sample(kind, operation))
     if not len(seconds):
         raise ToolError(f"{run.source}: {operation} was not timed", AGAIN, ExitCode.INPUT)
-    return float(median(seconds))
+    return float(fmean(seconds))
 
 
 def _counted(run: Run, operation: str) -> Counted:
