@@ -12,7 +12,7 @@ from hotplug_timer.trace.command import ANALYSES, find_mode, take
 from hotplug_timer.trace.model import Analysis
 
 #: What trace-cmd prints may lie beside its trace.dat, and is read in its place: it needs no trace-cmd.
-TEXT_SUFFIX = ".txt"
+TEXT_SUFFIXES = (".txt", ".txt.xz")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def _beside(run: Run, recording: Recording) -> Path | None:
         return None
     path = Path(run.source).with_name(recording.file)
     try:
-        return next((one for one in (path.with_suffix(TEXT_SUFFIX), path) if one.is_file()), None)
+        texts = (path.with_suffix(suffix) for suffix in TEXT_SUFFIXES)
+        return next((one for one in (*texts, path) if one.is_file()), None)
     except OSError:
         # A name longer than any file's, for example.
         return None
