@@ -137,6 +137,7 @@ def test_a_measured_machine_is_predicted(costs: Path, capsys: pytest.CaptureFixt
     assert (patched["grace_periods"], patched["rendezvous"], patched["rebuilds"]) == (2, 1, 1)
     # 1.6 s less 0.85 + 0.08 + 0.4 of calls, 0.08 of parking and 0.08 of dying, over eight CPUs.
     each = (1.6 - 0.85 - 0.08 - 0.4 - 0.08 - 0.08) / 8
+    # With expedited grace periods half of that, as made up here: nothing is left.
     high = 2 * 0.002 + 0.01 + (0.05 - 0.005) + 0.01 + 14 * (0.005 + 0.01 + each)
     assert patched["high_s"] == pytest.approx(1.5 * high)
     assert rows["smt=off", "6.12.117-stock-1a2b3c4d"]["high_s"] == pytest.approx(1.5 * 14 * 0.2)

@@ -25,6 +25,8 @@ KICK, TAKEDOWN, PARK, CRASH = (
     "smpboot_park_threads",
     "crash_cpuhp_online",
 )
+#: Parts of a switch that the profiler times.
+COUNTED_PARTS = ("synchronize_rcu", "stop_machine", "domain_rebuild")
 #: cpuidle drivers that wait for a grace period for each CPU, on POWER.
 CPUIDLE = ("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_")
 
@@ -35,8 +37,8 @@ class Costs:
 
     `death`, `park` and `turn` are of one CPU: the wait until firmware has stopped it, the parking of its
     threads, and its turn inside the rendezvous, a part of `rendezvous` which is None where the kernel does
-    not tell it. `each` is what is left for each CPU, `crash` the part of that which updates a loaded crash
-    kernel.
+    not tell it. `each` is what is left for each CPU, and `each_expedited` the same of the rounds with
+    expedited grace periods. `crash` is the part of it that updates a loaded crash kernel.
     `kept` is for how many grace periods each CPU waits in callbacks that the series leaves alone.
     `closure` is what the traced callbacks and the lock's own grace periods come to, of the timed seconds.
     """
@@ -54,6 +56,7 @@ class Costs:
     park: float
     death: float
     each: float
+    each_expedited: float
     crash: float
     kept: int
     closure: float
@@ -125,7 +128,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
     park = found.spent(PARK)
     rendezvous = counted.seconds["stop_machine"]
     death = max(0.0, found.spent(TAKEDOWN) - rendezvous)
-    parts = counted.seconds["synchronize_rcu"] + counted.seconds["domain_rebuild"] + rendezvous + park + death
+    parts = sum(counted.seconds[name] for name in COUNTED_PARTS) + park + death
     if parts > CLOSED[1] * found.seconds:
         raise ToolError(
             f"{direction}: its parts come to {parts:.3f} s, and it took {found.seconds:.3f} s: there is no"
@@ -133,7 +136,7 @@ def costs_of(direction: str, found: Measured) -> Costs:
             AGAIN,
             ExitCode.INPUT,
         )
-    expedited, left = "synchronize_rcu_expedited", max(0.0, found.seconds - parts)
+    expedited, left = "synchronize_rcu_expedited", _left(found.seconds, counted, park + death)
     return Costs(
         direction=direction,
         switched=each,
@@ -148,7 +151,8 @@ def costs_of(direction: str, found: Measured) -> Costs:
         park=park / each,
         death=death / each,
         each=left / each,
-        crash=min(left, found.spent(CRASH)) / each,
+        each_expedited=_left(found.expedited_seconds, found.expedited, park + death) / each,
+        crash=found.spent(CRASH) / each,
         kept=_kept(direction, found),
         closure=closure,
     )
@@ -175,6 +179,11 @@ def _kept(direction: str, found: Measured) -> int:
     waits = found.counted.calls["synchronize_rcu"] // found.switched
     cpuidle = any(name.startswith(CPUIDLE) for _, name in found.callbacks)
     return max(0, int(waits) - cpuidle - (direction == OFF))
+
+
+def _left(seconds: float, counted: Counted, more: float) -> float:
+    """Return the seconds of a switch without its timed parts and MORE."""
+    return max(0.0, seconds - more - sum(counted.seconds[name] for name in COUNTED_PARTS))
 
 
 def _turn(counted: Counted, switched: int) -> float | None:

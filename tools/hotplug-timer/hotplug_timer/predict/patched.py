@@ -76,21 +76,22 @@ def one_by_one(costs: Costs, size: Size) -> Range:
 def patched(costs: Costs, size: Size) -> Range:
     """Return the seconds of the patched kernel.
 
-    Low: what the machine waits for gets shorter with the CPUs online, and CPUs of a chunk park at the same
-    time. High: neither. A turn that was not measured is nothing at the low end, a rendezvous at the high one.
+    Low: what the machine waits for gets shorter with the CPUs online, and the CPUs of a chunk park at the
+    same time and share one rendezvous: their turns waited for CPUs that spin, which the series has yield.
+    High: none of this. A turn that was not measured is a whole rendezvous.
     """
     events, number = events_of(costs.direction, size), size.toggled
     waits = (events.grace_periods + number * costs.kept) * costs.expedited + events.rebuilds * costs.rebuild
-    least, most = (0.0, costs.rendezvous) if costs.turn is None else (costs.turn, costs.turn)
+    turn = costs.rendezvous if costs.turn is None else costs.turn
     low = (
-        size.share * (waits + events.rendezvous * (costs.rendezvous - least))
+        size.share * (waits + events.rendezvous * costs.rendezvous)
         + events.rendezvous * (costs.park + costs.death)
-        + number * (least + costs.each - costs.crash)
+        + number * max(0.0, min(costs.each, costs.each_expedited) - costs.crash)
     )
     high = (
         waits
-        + events.rendezvous * (costs.rendezvous - most + costs.death)
-        + number * (most + costs.park + costs.each)
+        + events.rendezvous * (costs.rendezvous - turn + costs.death)
+        + number * (turn + costs.park + max(costs.each, costs.each_expedited))
     )
     return Range(low, high).widened
 

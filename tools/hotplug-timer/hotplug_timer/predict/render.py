@@ -99,8 +99,9 @@ def rests_on(closure: dict[str, float]) -> str:
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
         f" {closed} of the timed seconds, and on how often the series makes the machine wait: its low end"
-        " holds if waits get shorter with the CPUs online and the CPUs of a chunk park together, its high end"
-        f" if neither is so, and both are moved apart by a factor of {WIDENED}, as single CPUs were measured."
+        " holds if waits get shorter with the CPUs online and the CPUs of a chunk share a rendezvous and park"
+        " together, its high end if each CPU's turn and parking cost what they cost alone, and both are moved"
+        f" apart by a factor of {WIDENED}, as single CPUs were measured."
     )
 
 
