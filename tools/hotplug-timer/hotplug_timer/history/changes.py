@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import expm1, log1p
+from math import expm1, log1p, sqrt
 
 import numpy as np
-from scipy import stats as scipy_stats
+from scipy.stats import norm, theilslopes
 
 from hotplug_common.stats import Floats, rank_test
 from hotplug_timer.compare.drift import trend
@@ -65,9 +65,13 @@ class Change:
     p_value: float
     kind: str
 
-    def is_same(self, other: Change) -> bool:
-        """Whether OTHER, found with fewer or more nights, is this change."""
-        return abs(self.at - other.at) < MIN_SEGMENT and (self.kind == CREEP) == (other.kind == CREEP)
+    def is_same(self, earlier: Change, min_change_percent: float) -> bool:
+        """Whether this is what was found with fewer nights. A creep that has gone on is another."""
+        if CREEP in (self.kind, earlier.kind) and (
+            self.kind != earlier.kind or abs(self.percent - earlier.percent) >= min_change_percent
+        ):
+            return False
+        return abs(self.at - earlier.at) < MIN_SEGMENT
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def search(nights: Nights, min_change_percent: float = MIN_CHANGE_PERCENT) -> Fi
     noise, places = split(np.log(values))
     steps = _sure(values, dict.fromkeys(places, STEP), min_change_percent)
     cuts = [step.at for step in steps]
-    kernels = _known(values, nights.kernels, cuts, min_change_percent)
+    kernels = _known(values, nights.kernels, cuts, noise.inflation, min_change_percent)
     kinds = {at: STEP for at in cuts if not _is_near(at, kernels)} | dict.fromkeys(kernels, KERNEL)
     if nights.boots:
         kinds |= dict.fromkeys(_confirmed(np.log(values), nights.boots, sorted(kinds), min_change_percent), CONFIRMED)
@@ -152,7 +156,11 @@ def _is_sure(change: Change, nights: int, min_change_percent: float) -> bool:
 
 
 def _known(
-    values: Floats, kernels: Sequence[int], cuts: Sequence[int], min_change_percent: float
+    values: Floats,
+    kernels: Sequence[int],
+    cuts: Sequence[int],
+    inflation: float,
+    min_change_percent: float,
 ) -> list[int]:
     """Return those first nights of a kernel from which on there is another level.
 
@@ -169,7 +177,8 @@ def _known(
             begin = max((edge for edge in (0, at - BASELINE, *edges) if edge <= at), default=0)
             end = min((edge for edge in (len(values), *edges) if edge > at), default=len(values))
             sharing = sum(at - BASELINE < other <= at for other in kernels)
-            level = LOOK_ALPHA / sharing
+            # Nights that resemble each other are as far apart by chance as fewer independent ones.
+            level = float(2 * norm.sf(norm.isf(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
             looks = (values[at : at + nights] for nights in LOOKS if at + nights <= end)
             if at > begin and any(_differs(values[begin:at], look, level, min_change_percent) for look in looks):
                 best[at] = rank_test(values[begin:at], values[at:end])[0]
@@ -227,7 +236,7 @@ def _creep(values: Floats, begin: int, min_change_percent: float) -> list[Change
     if trend([part], CREEP_ALPHA) is None:
         return []
     logs, days = np.log(part), np.arange(len(part))
-    line = scipy_stats.theilslopes(logs, days)
+    line = theilslopes(logs, days)
     noise = Noise(0.0, correlation(logs - line.intercept - line.slope * days))
     found = trend([part], CREEP_ALPHA, noise.inflation)
     if found is None:

@@ -133,6 +133,7 @@ def _changes_table(outlook: Outlook) -> PageTable:
         Column("to (s)", lambda row: f"{row[1].after_s:.3f}"),
         Column("change", lambda row: f"{row[1].percent:+.1f}%"),
         Column("p", lambda row: format_p(row[1].p_value)),
+        Column("kind", lambda row: row[1].kind, Kind.WORDS),
     ]
     rows = [(series, change) for series in outlook.series for change in series.changes]
     return page_table("All changes of level", columns, rows, heads=3, newest=True)
