@@ -43,9 +43,7 @@ def _samples(boots: Sequence[NDArray[np.float64]]) -> int:
     return sum(map(len, boots))
 
 
-def trend(
-    boots: Sequence[NDArray[np.float64]], level: float, inflation: float = 1.0
-) -> Drift | None:
+def trend(boots: Sequence[NDArray[np.float64]], level: float, inflation: float = 1.0) -> Drift | None:
     """Return the trend within boots of positive seconds; None where its p-value is above LEVEL.
 
     INFLATION is how many times the variance of the score is that of independent samples.

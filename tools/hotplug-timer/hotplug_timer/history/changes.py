@@ -1,8 +1,8 @@
 """Where a series of nights changed: its level, in four ways, each for a change that the others are slow to see.
 
 - `STEP`: at an unknown place. ruptures proposes it, and an exact rank test confirms it.
-- `KERNEL`: at a place that is known, since another kernel was measured from there on. The rank test alone is
-  enough, after 5, 10 and 20 nights; these looks share its level, and so do the kernels of a while.
+- `KERNEL`: at a known place, the first night of another kernel. The rank test alone is enough, after 5, 10 and
+  20 nights; these looks share its level, and so do the kernels of three months.
 - `CONFIRMED`: one night far off, and several boots the night after that are, too.
 - `CREEP`: no step, but a trend.
 """
@@ -28,8 +28,8 @@ MIN_POINTS = 10
 #: Level of the rank test. For an unknown place it is divided by the number of nights: any could have been it.
 ALPHA = 0.01
 #: How many nights of a new kernel are held against those before it, and the level of each of these looks: they
-#: see the same nights, so that together they are at `ALPHA`.
-LOOKS, LOOK_ALPHA = (5, 10, 20), 0.005
+#: share nights, so that together they are at `ALPHA`, not at three times this.
+LOOKS, LOOK_ALPHA = (5, 10, 20), 0.006
 #: So many nights at most are what new ones are held against, and the kernels of so many share the level.
 BASELINE = 90
 #: A step smaller than this is not mentioned, however sure it is.
@@ -88,9 +88,7 @@ class Nights:
 
     def first(self, number: int) -> Nights:
         """Return the first so many nights."""
-        return Nights(
-            self.seconds[:number], self.boots[:number], [at for at in self.kernels if at < number]
-        )
+        return Nights(self.seconds[:number], self.boots[:number], [at for at in self.kernels if at < number])
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,9 @@ def search(nights: Nights, min_change_percent: float = MIN_CHANGE_PERCENT) -> Fi
     kernels = _known(values, nights.kernels, cuts, noise.inflation, min_change_percent)
     kinds = {at: STEP for at in cuts if not _is_near(at, kernels)} | dict.fromkeys(kernels, KERNEL)
     if nights.boots:
-        kinds |= dict.fromkeys(_confirmed(np.log(values), nights.boots, sorted(kinds), min_change_percent), CONFIRMED)
+        kinds |= dict.fromkeys(
+            _confirmed(np.log(values), nights.boots, sorted(kinds), min_change_percent), CONFIRMED
+        )
     changes = _sure(values, kinds, min_change_percent)
     begin = changes[-1].at if changes else 0
     changes += _creep(values, begin, min_change_percent)
@@ -168,28 +168,44 @@ def _known(
     its nights best is taken first, and bounds the nights of the others.
     """
     found: list[int] = []
+    judged: dict[tuple[int, int, int], float | None] = {}
     while True:
         best: dict[int, float] = {}
         for at in kernels:
             if _is_near(at, found):
                 continue
-            edges = [edge for edge in (*cuts, *found) if not abs(edge - at) < MIN_SEGMENT]
-            begin = max((edge for edge in (0, at - BASELINE, *edges) if edge <= at), default=0)
-            end = min((edge for edge in (len(values), *edges) if edge > at), default=len(values))
-            sharing = sum(at - BASELINE < other <= at for other in kernels)
-            # Nights that resemble each other are as far apart by chance as fewer independent ones.
-            level = float(2 * norm.sf(norm.isf(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
-            looks = (values[at : at + nights] for nights in LOOKS if at + nights <= end)
-            if at > begin and any(_differs(values[begin:at], look, level, min_change_percent) for look in looks):
-                best[at] = rank_test(values[begin:at], values[at:end])[0]
+            edges = [edge for edge in (*cuts, *found) if abs(edge - at) >= MIN_SEGMENT]
+            begin = max(edge for edge in (0, at - BASELINE, *edges) if edge < at)
+            end = min(edge for edge in (len(values), *edges) if edge > at)
+            if (begin, at, end) not in judged:
+                sharing = sum(at - BASELINE < other <= at for other in kernels)
+                judged[begin, at, end] = _divided(
+                    values[begin:end], at - begin, sharing, inflation, min_change_percent
+                )
+            p_value = judged[begin, at, end]
+            if p_value is not None:
+                best[at] = p_value
         if not best:
             return found
         found.append(min(best, key=best.__getitem__))
 
 
-def _differs(before: Floats, after: Floats, level: float, min_change_percent: float) -> bool:
-    percent = 100 * (float(np.median(after) / np.median(before)) - 1)
-    return abs(percent) >= min_change_percent and rank_test(before, after)[0] <= level
+def _divided(
+    values: Floats, at: int, sharing: int, inflation: float, min_change_percent: float
+) -> float | None:
+    """Return the p-value of all nights before AT and after it, if a look at the first ones after it differs.
+
+    SHARING is how many kernels share the level.
+    """
+    # Nights that resemble each other are as far apart by chance as fewer independent ones.
+    level = float(2 * norm.sf(norm.isf(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
+    before, after = values[:at], values[at:]
+    for nights in LOOKS:
+        look = after[:nights]
+        percent = 100 * (float(np.median(look) / np.median(before)) - 1)
+        if len(look) == nights and abs(percent) >= min_change_percent and rank_test(before, look)[0] <= level:
+            return rank_test(before, after)[0]
+    return None
 
 
 def _confirmed(
@@ -244,7 +260,11 @@ def _creep(values: Floats, begin: int, min_change_percent: float) -> list[Change
     middle, half = float(np.median(part)), found.change_percent / 200
     before, after = middle * (1 - half), middle * (1 + half)
     percent = 100 * (after / before - 1)
-    return [Change(begin, before, after, percent, found.p_value, CREEP)] if abs(percent) >= min_change_percent else []
+    return (
+        [Change(begin, before, after, percent, found.p_value, CREEP)]
+        if abs(percent) >= min_change_percent
+        else []
+    )
 
 
 def _is_near(at: int, places: Iterable[int]) -> bool:

@@ -87,7 +87,9 @@ def sentence(series: Series) -> str:
     change = series.change
     if change is None:
         suspect = f", and {series.last.result.median_s:.3f} s on the newest night"
-        return f"{verdict_text(series)} at {series.level_s:.3f} s{suspect if series.verdict == SUSPECT else ''}"
+        return (
+            f"{verdict_text(series)} at {series.level_s:.3f} s{suspect if series.verdict == SUSPECT else ''}"
+        )
     kind = "" if change.kind == STEP else f" ({change.kind})"
     return (
         f"{series.verdict}: {change.percent:+.1f}%{kind} since {since(series, change)},"

@@ -5,7 +5,7 @@ A point of a series is a night: a machine that is busy tonight is so for all boo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -17,7 +17,6 @@ from hotplug_timer.history.changes import (
     FOUND,
     FOUND_AT_KERNEL,
     MIN_CHANGE_PERCENT,
-    MIN_POINTS,
     Change,
     Nights,
     found_percent,
