@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How often the history finds what is there, and calls what is not: simulated series, one boot a night.
+"""How often the history finds what is there, and what is not: simulated series, one boot a night.
 
-.venv/bin/python tests/samples/powers.py [SERIES] prints the figures of docs/guides/operators/history-noise.md;
-300 series of each kind take a quarter of an hour on two cores.
+.venv/bin/python tests/samples/powers.py [SERIES] prints the figures of docs/guides/operators/history-power.md:
+300 series of each kind take half an hour on two cores.
 
 The noise is the night's: more boots on the night after a suspect one have it all alike. Where boots differ by
 themselves, more of them confirm better than here.
@@ -27,7 +27,7 @@ BEFORE = 60
 def lived(
     seconds: Sequence[float], kernels: Sequence[int] = (), *, since: int = MIN_POINTS
 ) -> Iterator[Findings]:
-    """Return what the history finds on each night from SINCE on; a suspect one has several boots on the next."""
+    """Return what the history finds on each night from SINCE on; after a suspect one there are several boots."""
     boots = [1] * (since - 1)
     found: Findings | None = None
     for night in range(since, len(seconds) + 1):
@@ -131,14 +131,15 @@ def percentage(figure: Figure, series: int) -> float:
 
 def main(series: int) -> None:
     """Print all figures, as a table in Markdown."""
-    print(f"| {series} series of each | % | wanted |\n|---|---|---|")
+    sys.stdout.write(f"| {series} series of each | % | wanted |\n|---|---|---|\n")
     with ProcessPoolExecutor(2) as pool:
         for figure, percent in zip(
             FIGURES.values(), pool.map(partial(percentage, series=series), FIGURES.values()), strict=True
         ):
             wanted = f"at least {figure.at_least}" if figure.at_least else ""
             wanted = f"at most {figure.at_most}" if figure.at_most else wanted
-            print(f"| {figure.title} | {percent:.0f} | {wanted} |", flush=True)
+            sys.stdout.write(f"| {figure.title} | {percent:.0f} | {wanted} |\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -62,8 +62,10 @@ examples:
 """
 CHECK_DESCRIPTION = """\
 Print the verdict of each series: regression, improvement, suspect (the newest night is far off, and the next
-one is to confirm it), steady, or insufficient history (fewer than 10 nights), and which step it would find. The exit code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant
-failed; else 9 when no series has enough history; else 0.
+one is to confirm it), steady, or insufficient history (fewer than 10 nights). Beside it are the steps that
+the noise of the series lets be found: within ten nights anywhere, and within twenty at a new kernel. The exit
+code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant failed; else 9 when
+no series has enough history; else 0.
 """
 CHECK_EPILOG = """\
 examples:

@@ -1,8 +1,8 @@
-"""Where a series of nights changed: its level, in four ways, each for a change that the others are slow to see.
+"""Where a series of nights changed, looked for in four ways: each sees what the others are slow to see.
 
 - `STEP`: at an unknown place. ruptures proposes it, and an exact rank test confirms it.
-- `KERNEL`: at a known place, the first night of another kernel. The rank test alone is enough, after 5, 10 and
-  20 nights; these looks share its level, and so do the kernels of three months.
+- `KERNEL`: at a known place, the first night of another kernel. The rank test alone is enough, after 5, 10
+  and 20 nights; these looks share its level, and so do the kernels of three months.
 - `CONFIRMED`: one night far off, and several boots the night after that are, too.
 - `CREEP`: no step, but a trend.
 """
@@ -27,14 +27,14 @@ STEP, KERNEL, CONFIRMED, CREEP = "step", "new kernel", "confirmed", "creep"
 MIN_POINTS = 10
 #: Level of the rank test. For an unknown place it is divided by the number of nights: any could have been it.
 ALPHA = 0.01
-#: How many nights of a new kernel are held against those before it, and the level of each of these looks: they
-#: share nights, so that together they are at `ALPHA`, not at three times this.
+#: How many nights of a new kernel are held against those before it, and the level of each of these looks:
+#: they share nights, so that together they are at `ALPHA`, not at three times this.
 LOOKS, LOOK_ALPHA = (5, 10, 20), 0.006
 #: So many nights at most are what new ones are held against, and the kernels of so many share the level.
 BASELINE = 90
 #: A step smaller than this is not mentioned, however sure it is.
 MIN_CHANGE_PERCENT = 3.0
-#: A night is suspect so many standard deviations above its level; it is so no more, or confirmed, by the next one.
+#: A night is suspect so many standard deviations above its level, and one so far above confirms it.
 SUSPECT, SURE = 3.0, 2.0
 #: What was confirmed by a night stays a change while the nights since then are so far above, by their median.
 HELD = 1.5
@@ -93,7 +93,10 @@ class Nights:
 
 @dataclass(frozen=True)
 class Findings:
-    """The changes in time order, a creep last; whether the newest night is suspect; None without enough nights."""
+    """The changes in time order, a creep last, and whether the newest night is suspect.
+
+    `noise` is None without enough nights; then nothing was looked for.
+    """
 
     changes: tuple[Change, ...]
     suspect: bool
@@ -110,10 +113,8 @@ def search(nights: Nights, min_change_percent: float = MIN_CHANGE_PERCENT) -> Fi
     cuts = [step.at for step in steps]
     kernels = _known(values, nights.kernels, cuts, noise.inflation, min_change_percent)
     kinds = {at: STEP for at in cuts if not _is_near(at, kernels)} | dict.fromkeys(kernels, KERNEL)
-    if nights.boots:
-        kinds |= dict.fromkeys(
-            _confirmed(np.log(values), nights.boots, sorted(kinds), min_change_percent), CONFIRMED
-        )
+    confirmed = _confirmed(np.log(values), nights.boots, kinds, min_change_percent) if nights.boots else ()
+    kinds |= dict.fromkeys(confirmed, CONFIRMED)
     changes = _sure(values, kinds, min_change_percent)
     begin = changes[-1].at if changes else 0
     changes += _creep(values, begin, min_change_percent)
@@ -211,7 +212,7 @@ def _divided(
 def _confirmed(
     logs: Floats, boots: Sequence[int], edges: Iterable[int], min_change_percent: float
 ) -> list[int]:
-    """Return the suspect nights that the boots of the night after confirmed, and the nights since then hold."""
+    """Return the suspect nights that the boots of the next night confirmed, and the nights since then hold."""
     found, known = [], list(edges)
     for at in range(MIN_BASELINE, len(logs) - 1):
         if boots[at + 1] < CONFIRM_BOOTS or _is_near(at, known):

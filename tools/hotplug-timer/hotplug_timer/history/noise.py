@@ -1,7 +1,7 @@
 """How much nights differ where nothing has changed, and where ruptures cuts a series into levels.
 
-A night that resembles the one before tells less than one that does not. So the noise is the long-run one: what
-the mean of many nights varies by, times the root of their number.
+A night that resembles the one before tells less than one that does not. So the noise is the long-run one:
+what the mean of many nights varies by, times the root of their number.
 """
 
 from __future__ import annotations

@@ -86,10 +86,9 @@ def sentence(series: Series) -> str:
     """Return what there is to say about a series, in one sentence."""
     change = series.change
     if change is None:
-        suspect = f", and {series.last.result.median_s:.3f} s on the newest night"
-        return (
-            f"{verdict_text(series)} at {series.level_s:.3f} s{suspect if series.verdict == SUSPECT else ''}"
-        )
+        text = f"{verdict_text(series)} at {series.level_s:.3f} s"
+        newest = f", and {series.last.result.median_s:.3f} s on the newest night"
+        return text + newest if series.verdict == SUSPECT else text
     kind = "" if change.kind == STEP else f" ({change.kind})"
     return (
         f"{series.verdict}: {change.percent:+.1f}%{kind} since {since(series, change)},"
