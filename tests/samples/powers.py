@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the history finds what is there, and what is not: simulated series, one boot a night.
 
-.venv/bin/python tests/samples/powers.py [SERIES] prints the figures of docs/guides/operators/history-power.md:
+.venv/bin/python tests/samples/powers.py [SERIES] prints the figures of the guide, history-power.md:
 300 series of each kind take half an hour on two cores.
 
 The noise is the night's: more boots on the night after a suspect one have it all alike. Where boots differ by
@@ -27,7 +27,7 @@ BEFORE = 60
 def lived(
     seconds: Sequence[float], kernels: Sequence[int] = (), *, since: int = MIN_POINTS
 ) -> Iterator[Findings]:
-    """Return what the history finds on each night from SINCE on; after a suspect one there are several boots."""
+    """Return what is found on each night from SINCE on; after a suspect one there are several boots."""
     boots = [1] * (since - 1)
     found: Findings | None = None
     for night in range(since, len(seconds) + 1):

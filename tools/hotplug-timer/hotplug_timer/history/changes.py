@@ -212,7 +212,7 @@ def _divided(
 def _confirmed(
     logs: Floats, boots: Sequence[int], edges: Iterable[int], min_change_percent: float
 ) -> list[int]:
-    """Return the suspect nights that the boots of the next night confirmed, and the nights since then hold."""
+    """Return suspect nights that the boots of the next night confirmed, and the nights since then hold."""
     found, known = [], list(edges)
     for at in range(MIN_BASELINE, len(logs) - 1):
         if boots[at + 1] < CONFIRM_BOOTS or _is_near(at, known):
