@@ -113,12 +113,10 @@ def search(nights: Nights, min_change_percent: float = MIN_CHANGE_PERCENT) -> Fi
     cuts = [step.at for step in steps]
     kernels = _known(values, nights.kernels, cuts, noise.inflation, min_change_percent)
     kinds = {at: STEP for at in cuts if not _is_near(at, kernels)} | dict.fromkeys(kernels, KERNEL)
-    confirmed = _confirmed(np.log(values), nights.boots, kinds, min_change_percent) if nights.boots else ()
-    kinds |= dict.fromkeys(confirmed, CONFIRMED)
-    changes = _sure(values, kinds, min_change_percent)
-    begin = changes[-1].at if changes else 0
-    changes += _creep(values, begin, min_change_percent)
-    suspect = _is_above(np.log(values), begin, len(values) - 1, SUSPECT, min_change_percent)
+    boots = nights.boots or [1] * len(values)
+    confirmed, suspect = _suspicions(np.log(values), boots, kinds, min_change_percent)
+    changes = _sure(values, kinds | dict.fromkeys(confirmed, CONFIRMED), min_change_percent)
+    changes += _creep(values, changes[-1].at if changes else 0, min_change_percent)
     return Findings(tuple(changes), suspect, noise)
 
 
@@ -209,39 +207,36 @@ def _divided(
     return None
 
 
-def _confirmed(
+def _suspicions(
     logs: Floats, boots: Sequence[int], edges: Iterable[int], min_change_percent: float
-) -> list[int]:
-    """Return suspect nights that the boots of the next night confirmed, and the nights since then hold."""
-    found, known = [], list(edges)
-    for at in range(MIN_BASELINE, len(logs) - 1):
-        if boots[at + 1] < CONFIRM_BOOTS or _is_near(at, known):
-            continue
-        begin = max((edge for edge in known if edge < at), default=0)
-        end = min((edge for edge in known if edge > at), default=len(logs))
-        held = np.append(logs[:at], np.median(logs[at:end]))
-        if (
-            _is_above(logs, begin, at, SUSPECT, min_change_percent)
-            and _is_above(np.append(logs[:at], logs[at + 1]), begin, at, SURE, min_change_percent)
-            and _is_above(held, begin, at, HELD, min_change_percent, of_all=False)
-        ):
-            found.append(at)
-            known.append(at)
-    return found
+) -> tuple[list[int], bool]:
+    """Return the suspect nights that were confirmed and that the nights since then hold; whether one is open.
 
-
-def _is_above(
-    logs: Floats, begin: int, at: int, deviations: float, min_change_percent: float, *, of_all: bool = True
-) -> bool:
-    """Whether a night is so far above those from BEGIN on, and unless OF_ALL is false above each of them.
-
-    Where nights that are busy with something else are common, one of them is no news.
+    It is open until a night with several boots confirms it, or any night is below what would.
     """
-    before = logs[max(begin, at - BASELINE) : at]
-    if len(before) < MIN_BASELINE or (of_all and logs[at] <= before.max()):
-        return False
-    bound = max(deviations * split(before)[0].sd, log1p(min_change_percent / 100))
-    return bool(logs[at] - np.median(before) > bound)
+    confirmed, known, is_open = [], list(edges), False
+    for at in range(MIN_BASELINE, len(logs)):
+        begin = max((edge for edge in known if edge < at), default=0)
+        before = logs[max(begin, at - BASELINE) : at]
+        if _is_near(at, known) or len(before) < MIN_BASELINE or logs[at] <= before.max():
+            # Where nights that are busy with something else are common, one of them is no news.
+            continue
+        level, sd = float(np.median(before)), split(before)[0].sd
+        least = level + log1p(min_change_percent / 100)
+        if logs[at] <= max(level + SUSPECT * sd, least):
+            continue
+        sure = max(level + SURE * sd, least, before.max())
+        end = min((edge for edge in known if edge > at), default=len(logs))
+        answers = (
+            night for night in range(at + 1, end) if logs[night] <= sure or boots[night] >= CONFIRM_BOOTS
+        )
+        answer = next(answers, None)
+        if answer is None:
+            is_open = is_open or end == len(logs)
+        elif logs[answer] > sure and np.median(logs[at:end]) > max(level + HELD * sd, least):
+            confirmed.append(at)
+            known.append(at)
+    return confirmed, is_open
 
 
 def _creep(values: Floats, begin: int, min_change_percent: float) -> list[Change]:
