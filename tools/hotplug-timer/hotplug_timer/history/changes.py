@@ -15,7 +15,8 @@ from itertools import pairwise
 from math import expm1, log1p, sqrt
 
 import numpy as np
-from scipy.stats import norm, theilslopes
+from scipy.special import ndtr, ndtri
+from scipy.stats import theilslopes
 
 from hotplug_common.stats import Floats, rank_test
 from hotplug_timer.compare.drift import trend
@@ -197,7 +198,7 @@ def _divided(
     SHARING is how many kernels share the level.
     """
     # Nights that resemble each other are as far apart by chance as fewer independent ones.
-    level = float(2 * norm.sf(norm.isf(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
+    level = float(2 * ndtr(ndtri(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
     before, after = values[:at], values[at:]
     for nights in LOOKS:
         look = after[:nights]
