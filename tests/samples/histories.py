@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Histories made up for tests, and the one of docs/guides/operators/history.md: noise, and a step in it.
 
-Run it with a folder to write that one there: .venv/bin/python tests/unit/hotplug_timer/histories.py DIR
+Run it with a folder to write that one there: .venv/bin/python tests/samples/histories.py DIR
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ def entry(
         variant=variant,
         kernel=f"6.12.{100 + night // 7}-{variant}",
         conditions=conditions,
-        results=(Result(operation, round(seconds, 4), 10, {}),),
+        results=(Result(operation, round(seconds, 4), 10, {}, 4.0),),
         failed=failed,
+        boot=f"boot {night}",
     )
 
 
@@ -108,7 +109,7 @@ def history(seconds: Sequence[float], **more: object) -> list[Entry]:
 
 def example() -> list[Entry]:
     """Return the history that the documentation shows: a step of 5% in one of two series, two failures."""
-    patched = history(nights(54, with_bad_nights, step_at=78))
+    patched = history(nights(54, with_bad_nights, step_at=77))
     stock = history(nights(5, with_bad_nights, level=2.9), variant="stock")
     patched[60] = entry(60, 0.3, failed="smt=off: CPU 5 online but should be offline")
     stock[40] = failure("madeup1", "stock", started(40), "no SSH after the reboot")
