@@ -39,7 +39,7 @@ MIN_CHANGE_PERCENT = 3.0
 SUSPECT, SURE = 3.0, 2.0
 #: What was confirmed by a night stays a change while the nights since then are so far above, by their median.
 HELD = 1.5
-#: A standard deviation of fewer nights is no measure of what is far.
+#: Fewer nights are no measure of what is far, for one night or for those of a kernel.
 MIN_BASELINE = 20
 #: Boots that the night after a suspect one needs to confirm it, and how many regress.yml adds to its own one.
 CONFIRM_BOOTS = 3
@@ -197,6 +197,8 @@ def _divided(
 
     SHARING is how many kernels share the level.
     """
+    if at < MIN_BASELINE:
+        return None
     # Nights that resemble each other are as far apart by chance as fewer independent ones.
     level = float(2 * ndtr(ndtri(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
     before, after = values[:at], values[at:]
