@@ -283,7 +283,7 @@ def test_what_was_suspect_last_night_is_so_until_tonight_is_over() -> None:
     assert suspects(entries, "madeup1", tonight) == ["patched"]
     assert suspects(entries, "another", tonight) == []
     assert suspects(entries, "madeup1", entries[-1].time + timedelta(hours=11)) == [], "that is tonight's own"
-    boots_of_tonight = [replace(entry(41, 0.301), run_id=f"again-{at}") for at in range(4)]
+    boots_of_tonight = [replace(entry(41, 0.301), run_id=f"again-{at}", boot=f"boot {at}") for at in range(4)]
     assert suspects([*entries, *boots_of_tonight], "madeup1", tonight + timedelta(hours=3)) == ["patched"]
     after = [*entries, *boots_of_tonight]
     assert verdicts(look(after)) == [STEADY]
