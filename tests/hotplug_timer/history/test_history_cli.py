@@ -169,6 +169,13 @@ def test_what_last_night_made_suspect_is_printed(tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().out == ""
     assert render.sentence(look(entries).series[0]).endswith(" s, and 0.450 s on the newest night")
 
+    raw = page.render_page(look(entries), [])
+    mind = text_of(classed(parse(raw), "mind")[0])
+    assert re.fullmatch(
+        r"madeup1 patched smt=off: suspect at 0.30. s, and 0.450 s on the newest night", mind.strip()
+    )
+    assert 'id="changes"' not in raw
+
     again = [replace(entry(91, 0.44), run_id=f"again {at}", boot=f"again {at}") for at in range(4)]
     assert check(tmp_path, [*entries, *again]) == ExitCode.REGRESSION
     printed = capsys.readouterr()
