@@ -20,13 +20,14 @@ from scipy.stats import theilslopes
 
 from hotplug_common.stats import Floats, rank_test
 from hotplug_timer.compare.drift import trend
-from hotplug_timer.history.noise import MIN_SEGMENT, Noise, correlation, split
+from hotplug_timer.history.noise import LEAST_NIGHTS, MIN_SEGMENT, Noise, correlation, split
 
 STEP, KERNEL, CONFIRMED, CREEP = "step", "new kernel", "confirmed", "creep"
 
 #: With fewer nights nothing is looked for.
 MIN_POINTS = 10
-#: Level of the rank test. For an unknown place it is divided by the number of nights: any could have been it.
+#: Level of the rank test. For an unknown place it is divided by the number of nights, of which any could have
+#: been it, and by `LEAST_NIGHTS` at least.
 ALPHA = 0.01
 #: How many nights of a new kernel are held against those before it, and the level of each of these looks:
 #: they share nights, so that together they are at `ALPHA`, not at three times this.
@@ -36,11 +37,11 @@ BASELINE = 90
 #: A step smaller than this is not mentioned, however sure it is.
 MIN_CHANGE_PERCENT = 3.0
 #: A night is suspect so many standard deviations above its level, and one so far above confirms it.
-SUSPECT, SURE = 3.0, 2.0
+SUSPECT, SURE = 3.0, 2.5
 #: What was confirmed by a night stays a change while the nights since then are so far above, by their median.
 HELD = 1.5
 #: Fewer nights are no measure of what is far, for one night or for those of a kernel.
-MIN_BASELINE = 20
+MIN_BASELINE = 30
 #: Boots that the night after a suspect one needs to confirm it, and how many regress.yml adds to its own one.
 CONFIRM_BOOTS = 3
 #: Level of the trend test, which is asked once a week, and the weeks that it needs.
@@ -151,7 +152,7 @@ def _change(values: Floats, begin: int, at: int, end: int, kind: str) -> Change:
 def _is_sure(change: Change, nights: int, min_change_percent: float) -> bool:
     """Whether it is large enough; and beyond chance, which of a place that was known has been tested."""
     return abs(change.percent) >= min_change_percent and (
-        change.kind != STEP or change.p_value <= ALPHA / nights
+        change.kind != STEP or change.p_value <= ALPHA / max(nights, LEAST_NIGHTS)
     )
 
 

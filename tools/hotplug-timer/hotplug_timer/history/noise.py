@@ -23,6 +23,8 @@ MIN_SEGMENT = 5
 #: first cuts are only there to find the noise, which no step is to be part of. Both as simulated by
 #: tests/hotplug_timer/history/test_power.py.
 FIRST_PENALTY, PENALTY = 3.0, 5.0
+#: A shorter series pays as one of so many nights: it knows less about its noise, and is asked as often.
+LEAST_NIGHTS = 60
 #: Nights further than this from those around them (in standard deviations) are taken as this far.
 CLIP = 3.0
 #: Of a logarithm of seconds; a series without any noise at all still has one.
@@ -84,4 +86,4 @@ def _residuals(logs: Floats, places: Sequence[int]) -> Floats:
 
 def _cuts(signal: Floats, penalty: float) -> list[int]:
     search = ruptures.KernelCPD(kernel="linear", min_size=MIN_SEGMENT).fit(signal.reshape(-1, 1))
-    return [int(at) for at in search.predict(pen=penalty * np.log(len(signal)))[:-1]]
+    return [int(at) for at in search.predict(pen=penalty * np.log(max(len(signal), LEAST_NIGHTS)))[:-1]]
