@@ -119,7 +119,8 @@ def test_one_night_far_off_is_suspect_and_no_change_yet() -> None:
     assert not search(Nights([*SUSPECTED[:-1], 0.3])).suspect
     assert not search(Nights([*SUSPECTED[:-1], 0.25])).suspect, "a fast one needs no boots"
     assert not search(Nights(SUSPECTED), 25).suspect
-    assert not search(Nights(SUSPECTED[-20:])).suspect, "nineteen nights tell little about the noise"
+    assert not search(Nights(SUSPECTED[-30:])).suspect, "29 nights tell little about the noise"
+    assert search(Nights(SUSPECTED[-31:])).suspect
     assert not search(Nights([0.4, *SUSPECTED[1:]])).suspect, "there was a slower one"
 
 

@@ -45,8 +45,11 @@ def verdicts_table(outlook: Outlook) -> Table[Series]:
             Column("nights", lambda series: str(len(series.points))),
             Column("boots", lambda series: str(series.last.boots)),
             Column("spread", lambda series: _percent(series.last.result.spread_percent)),
-            Column("finds", lambda series: _percent(series.found and series.found.anywhere_percent)),
-            Column("at a kernel", lambda series: _percent(series.found and series.found.at_kernel_percent)),
+            Column("finds", lambda series: _percent(series.found.anywhere_percent if series.found else None)),
+            Column(
+                "at a kernel",
+                lambda series: _percent(series.found.at_kernel_percent if series.found else None),
+            ),
             Column("failed", lambda series: str(len(series.failures))),
             Column("conditions", lambda series: describe(series.key.conditions), Kind.WORDS),
         ),
