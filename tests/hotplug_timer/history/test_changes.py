@@ -24,7 +24,7 @@ from hotplug_timer.history.series import (
     look,
     suspects,
 )
-from tests.samples.histories import DAYS, NOISES, entry, history, nights, resembling
+from tests.samples.histories import CONDITIONS, DAYS, NOISES, entry, history, nights, resembling
 
 INDEPENDENT = NOISES["independent"]
 
@@ -289,6 +289,8 @@ def test_what_was_suspect_last_night_is_so_until_tonight_is_over() -> None:
     after = [*entries, *boots_of_tonight]
     assert verdicts(look(after)) == [STEADY]
     assert suspects(after, "madeup1", tonight + timedelta(hours=24)) == []
+    larger = [entry(41, 0.3, conditions=replace(CONDITIONS, cpus=32))]
+    assert suspects([*entries, *larger], "madeup1", tonight + timedelta(hours=24)) == [], "it has ended"
     confirmed = [*entries, *(replace(one, results=entries[-1].results) for one in boots_of_tonight)]
     [series] = look(confirmed).series
     assert (series.verdict, series.change and series.change.kind) == (REGRESSION, CONFIRMED)

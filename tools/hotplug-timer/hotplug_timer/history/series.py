@@ -155,10 +155,16 @@ def look(
 def suspects(entries: Sequence[Entry], host: str, now: datetime) -> list[str]:
     """Return the variants of which a series was suspect on the host's newest night before this one.
 
-    Runs of tonight are passed by: the answer is the same before the first of them and after the last.
+    Runs of tonight are passed by: the answer is the same before the first of them and after the last. So are
+    series that have ended, which no boot would confirm or drop.
     """
     before = [entry for entry in entries if entry.host == host and now - entry.time >= NIGHT]
-    found = [series.key.variant for series in look(before).series if series.verdict == SUSPECT]
+    newest = {entry.variant: entry.time for entry in before if entry.failed is None}
+    found = [
+        series.key.variant
+        for series in look(before).series
+        if series.verdict == SUSPECT and newest[series.key.variant] - series.last.time < NIGHT
+    ]
     return list(dict.fromkeys(found))
 
 
