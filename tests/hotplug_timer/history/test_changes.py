@@ -150,7 +150,7 @@ def test_what_was_confirmed_lasts_as_long_as_the_nights_hold_it() -> None:
 
 
 def test_a_creep_is_found_where_no_step_is() -> None:
-    noise = nights(1, INDEPENDENT, sd=0.06)
+    noise = nights(0, INDEPENDENT, sd=0.06)
     [creep] = changes([one * 1.12 ** (night / (DAYS - 1)) for night, one in enumerate(noise)])
     assert creep.kind == CREEP
     assert creep.at == 0

@@ -29,9 +29,9 @@ MIN_POINTS = 10
 #: Level of the rank test. For an unknown place it is divided by the number of nights, of which any could have
 #: been it, and by `LEAST_NIGHTS` at least.
 ALPHA = 0.01
-#: How many nights of a new kernel are held against those before it, and the level of each of these looks:
-#: they share nights, so that together they are at `ALPHA`, not at three times this.
-LOOKS, LOOK_ALPHA = (5, 10, 20), 0.006
+#: After how many nights of a new kernel they are held against those before it, and the level of each of these
+#: looks. They share nights: together they are at `ALPHA`.
+LOOKS = {5: 0.001, 10: 0.003, 20: 0.01}
 #: So many nights at most are what new ones are held against, and the kernels of so many share the level.
 BASELINE = 90
 #: A step smaller than this is not mentioned, however sure it is.
@@ -200,10 +200,10 @@ def _divided(
     """
     if at < MIN_BASELINE:
         return None
-    # Nights that resemble each other are as far apart by chance as fewer independent ones.
-    level = float(2 * ndtr(ndtri(LOOK_ALPHA / sharing / 2) * sqrt(inflation)))
     before, after = values[:at], values[at:]
-    for nights in LOOKS:
+    for nights, alpha in LOOKS.items():
+        # Nights that resemble each other are as far apart by chance as fewer independent ones.
+        level = float(2 * ndtr(ndtri(alpha / sharing / 2) * sqrt(inflation)))
         look = after[:nights]
         percent = 100 * (float(np.median(look) / np.median(before)) - 1)
         if len(look) == nights and abs(percent) >= min_change_percent and rank_test(before, look)[0] <= level:

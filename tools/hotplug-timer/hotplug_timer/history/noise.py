@@ -22,7 +22,7 @@ MIN_SEGMENT = 5
 #: What a further cut costs, in units of the noise's variance times the logarithm of the number of nights. The
 #: first cuts are only there to find the noise, which no step is to be part of. Both as simulated by
 #: tests/hotplug_timer/history/test_power.py.
-FIRST_PENALTY, PENALTY = 3.0, 5.0
+FIRST_PENALTY, PENALTY = 3.0, 4.5
 #: A shorter series pays as one of so many nights: it knows less about its noise, and is asked as often.
 LEAST_NIGHTS = 60
 #: Nights further than this from those around them (in standard deviations) are taken as this far.
