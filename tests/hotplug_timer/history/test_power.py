@@ -47,6 +47,6 @@ def test_the_guide_has_the_figures() -> None:
     text = (DOCS / "guides/operators/history-power.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| ((?:step|creep|alarm) [^|]+) \| (\d+) \|", text, re.MULTILINE))
     assert set(rows) == set(FIGURES)
-    assert ".venv/bin/python tests/samples/powers.py 300\n" in text
+    assert ".venv/bin/python -m tests.samples.powers 300\n" in text
     missed = [name for name in WANTED if not FIGURES[name].holds(float(rows[name]))]
     assert all("**missed**" in line for name in missed for line in text.splitlines() if f"| {name} |" in line)
