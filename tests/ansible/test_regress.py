@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from junitparser import JUnitXml
 
+from hotplug_host import clock
 from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
 from tests.fakes.fake_lpar import DEFAULT_RELEASE, NOWHERE, FakeLpar, files_below
+from tests.samples.histories import NOISES, entry, nights
+from tests.samples.histories import write as write_history
 
 # Three boots each, and the tools that judge take seconds to start.
 pytestmark = pytest.mark.timeout(600)
@@ -158,6 +163,70 @@ def test_the_newest_kernels_are_built_and_timed_once(lpar: FakeLpar) -> None:
     assert_fails(
         lpar.play("regress.yml", "--check"), "give it stock and patched, as check mode builds nothing"
     )
+
+
+def suspect(host: FakeLpar) -> None:
+    """A history of all variants, of the kernels there are now, that ends with a suspect night of patched."""
+    count, now = 30, datetime.now(UTC)
+    for name, last in (("stock", 1.0), ("expedited", 1.0), ("patched", 1.2)):
+        seconds = nights(1, NOISES["independent"], count=count, step_at=count - 1, step=last)
+        runs = [
+            replace(
+                entry(night, one, variant=name, host="fake"),
+                started=clock.text(now - timedelta(days=count - night)),
+                kernel="6.12-patched" if name == "patched" else "6.12-stock",
+            )
+            for night, one in enumerate(seconds)
+        ]
+        write_history(host.results / "history", runs, append=True)
+
+
+@pytest.mark.slow
+def test_what_was_suspect_last_night_is_booted_four_times_though_it_was_measured(lpar: FakeLpar) -> None:
+    """Of kernels that are built, each is else timed once."""
+    suspect(lpar)
+    del lpar.variables["regress_artifacts"]
+    lpar.variables |= {"build_tool": str(lpar.build_tool()), "regress_build": 7.2}
+    for name in ("stock", "patched"):
+        lpar.packed(name)
+
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert raw(lpar) == [f"{number:02}-patched.jsonl" for number in (1, 2, 3, 4)]
+    assert [(run["variant"], run["failed"]) for run in store(lpar)[90:]] == [("patched", None)] * 4
+    assert len({run["boot"] for run in store(lpar)[90:]}) == 4
+    assert len(loads(lpar)) == 4
+    assert_back(lpar)
+    commands, kept = lpar.commands(), store(lpar)
+
+    # Tonight's runs do not change what was suspect last night.
+    result = lpar.play("regress.yml")
+
+    assert result.code == 0, result.output
+    assert "fake: nothing was timed: expedited, stock of these kernels were measured before" in result.flat
+    assert (lpar.commands(), store(lpar)) == (commands, kept)
+
+
+@pytest.mark.slow
+def test_boots_that_were_to_confirm_a_night_and_failed_are_told(lpar: FakeLpar) -> None:
+    suspect(lpar)
+    for number, name in enumerate((*MATRIX, "patched"), start=1):
+        lpar.put("proc/sys/kernel/osrelease", "6.12-patched" if name == "patched" else "6.12-stock")
+        lpar.put("sys/kernel/rcu_expedited", str(int(name == "expedited")))
+        lpar.time(lpar.results / f"runs/night/raw/fake/{number:02}-{name}.jsonl", name)
+    lpar.put("proc/sys/kernel/osrelease", DEFAULT_RELEASE)
+    lpar.put("sys/kernel/rcu_expedited", "0")
+
+    result = lpar.play("regress.yml", "--check")
+
+    assert "would measure patched, patched, 2 iterations of smt=off smt=on each" in result.flat
+
+    lpar.artifact("patched", boots="6.12-old")
+
+    assert_fails(lpar.play("regress.yml"), "wanted 6.12-patched with patched variant, found 6.12-old")
+    assert len(raw(lpar)) == 4
+    assert set(reasons(lpar)) == {"patched"}
 
 
 @pytest.mark.slow

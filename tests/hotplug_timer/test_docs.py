@@ -26,7 +26,7 @@ DESCRIBED = [
     *(("result-v3", part) for part in ("run", "iteration", "end")),
     *(("result-v3", f"{tool}_{part}") for tool in ("timer", "clock") for part in ("run", "iteration")),
     ("clock-audit-v1", "audit"),
-    ("history-v1", "run"),
+    ("history-v2", "run"),
     ("summary-v1", ""),
     ("history-summary-v1", ""),
     ("rcu-variants-v1", ""),

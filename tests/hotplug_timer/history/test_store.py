@@ -6,7 +6,9 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from math import log
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 import pytest
@@ -49,8 +51,12 @@ def test_a_run_becomes_an_entry_with_all_that_a_series_needs(tmp_path: Path) -> 
         variant="stock",
         kernel="6.12.117-stock-1a2b3c4d",
         conditions=Conditions("ppc64le", 16, 8, True, "kexec", "ppc64_cpu", True, None),
-        results=(Result("smt=off", 2.2, 3, STOCK_COUNTS), Result("smt=on", 1.0, 1, {})),
+        results=(
+            Result("smt=off", 2.2, 3, STOCK_COUNTS, pytest.approx(100 * stdev(map(log, (2.0, 2.2, 2.4))))),
+            Result("smt=on", 1.0, 1, {}),
+        ),
         failed=None,
+        boot=lines[0]["host"]["boot_id"],
     )
 
 
@@ -152,11 +158,32 @@ def test_a_store_of_nothing_but_half_a_line_is_an_empty_one(tmp_path: Path) -> N
     assert store.read(tmp_path).entries == tuple(ENTRIES)
 
 
-def test_the_index_of_an_earlier_version_is_left_alone(tmp_path: Path) -> None:
+def old_line(entry: Entry) -> str:
+    """The entry as the version before wrote it."""
+    record = json.loads(to_line(entry))
+    del record["boot"]
+    for result in record["results"]:
+        del result["spread_percent"]
+    return json.dumps(record | {"schema": "hotplug-timer/history/1"}) + "\n"
+
+
+def test_a_store_of_an_earlier_version_is_read_and_goes_on(tmp_path: Path) -> None:
+    """What is in it is known, though the run's file tells more today."""
+    write(tmp_path, [], tail="".join(map(old_line, ENTRIES[:2])))
+    old = [one.as_version_1() for one in ENTRIES[:2]]
+    assert store.read(tmp_path).entries == tuple(old)
+    assert (old[0].boot, old[0].results[0].spread_percent) == (None, None)
+    added = store.add(tmp_path, ENTRIES)
+    assert (added.entries, added.known) == ((ENTRIES[2],), 2)
+    assert store.read(tmp_path).entries == (*old, ENTRIES[2])
+    assert "with other figures" in refuses(ExitCode.INPUT, store.add, tmp_path, [entry(0, 1.5)])
+
+
+def test_a_boot_and_a_spread_are_figures_too(tmp_path: Path) -> None:
     store.add(tmp_path, ENTRIES[:1])
-    (tmp_path / "index.json").write_text('{"schema": "hotplug-timer/history-index/1", "size": 1}')
-    assert store.add(tmp_path, ENTRIES).entries == tuple(ENTRIES[1:])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", RUNS]
+    assert "with other figures" in refuses(
+        ExitCode.INPUT, store.add, tmp_path, [replace(ENTRIES[0], boot="another")]
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,11 +192,11 @@ def test_the_index_of_an_earlier_version_is_left_alone(tmp_path: Path) -> None:
         ("nonsense", ":2: not a JSON object"),
         ("[]", ":2: not a JSON object"),
         ("[" * 100_000, ":2: not a JSON object"),
-        ("{}", ":2: schema None is not hotplug-timer/history/1"),
+        ("{}", ":2: schema None is not hotplug-timer/history/2"),
         ('{"schema": "hotplug-timer/2"}', "schema 'hotplug-timer/2' is not"),
         (
-            '{"schema": "hotplug-timer/history/2", "record": "run"}',
-            ":2: written for schema hotplug-timer/history/2, newer than hotplug-timer/history/1; use the",
+            '{"schema": "hotplug-timer/history/3", "record": "run"}',
+            ":2: written for schema hotplug-timer/history/3, newer than hotplug-timer/history/2; use the",
         ),
         ('{"schema": "hotplug-timer/history/1", "record": "run"}', "required"),
         (to_line(ENTRIES[1]).replace("2.0", "NaN").rstrip(), ":2: not a JSON object"),
@@ -323,10 +350,12 @@ entries = st.builds(
             median_s=st.floats(1e-9, 1e9),
             n=st.integers(1, 1 << 20),
             counts=st.dictionaries(texts, st.floats(0, 1e15), max_size=2),
+            spread_percent=st.none() | st.floats(0, 1e6),
         ),
         max_size=3,
     ).map(tuple),
     failed=st.none() | texts,
+    boot=st.none() | texts,
 )
 
 

@@ -43,20 +43,28 @@ def _samples(boots: Sequence[NDArray[np.float64]]) -> int:
     return sum(map(len, boots))
 
 
-def _drift(boots: Sequence[NDArray[np.float64]], level: float) -> Drift | None:
-    boots = [seconds for seconds in boots if len(seconds) > 1]
-    if _samples(boots) < MIN_SAMPLES:
-        return None
+def trend(boots: Sequence[NDArray[np.float64]], level: float, inflation: float = 1.0) -> Drift | None:
+    """Return the trend within boots of positive seconds; None where its p-value is above LEVEL.
+
+    INFLATION is how many times the variance of the score is that of independent samples.
+    """
     scores, variances = zip(*map(_score, boots), strict=True)
-    score, variance = abs(sum(scores)), sum(variances)
+    score, variance = abs(sum(scores)), inflation * sum(variances)
     if not variance:
         return None
     # Less one: the score has no values between even (or odd) numbers.
     p_value = float(2 * stats.norm.sf(max(score - 1, 0) / np.sqrt(variance)))
     if p_value > level:
         return None
-    percent = float(np.average([_percent(seconds) for seconds in boots], weights=[*map(len, boots)]))
-    return Drift(percent, p_value) if abs(percent) >= MIN_CHANGE_PERCENT else None
+    return Drift(float(np.average([*map(_percent, boots)], weights=[*map(len, boots)])), p_value)
+
+
+def _drift(boots: Sequence[NDArray[np.float64]], level: float) -> Drift | None:
+    boots = [seconds for seconds in boots if len(seconds) > 1]
+    if _samples(boots) < MIN_SAMPLES:
+        return None
+    found = trend(boots, level)
+    return found if found and abs(found.change_percent) >= MIN_CHANGE_PERCENT else None
 
 
 def _score(seconds: NDArray[np.float64]) -> tuple[float, float]:

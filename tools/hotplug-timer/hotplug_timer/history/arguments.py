@@ -43,6 +43,15 @@ FAILED_EPILOG = """\
 examples:
   hotplug-timer history failed --host lpar1 --variant patched --reason "no SSH" --store results/history
 """
+SUSPECTS_DESCRIPTION = """\
+Print the variants of a host of which a series was suspect on the night before this one: a line each. Boot
+them several times tonight. The answer passes by the runs of the last 12 hours. A store that is not there yet
+has none.
+"""
+SUSPECTS_EPILOG = """\
+examples:
+  hotplug-timer history suspects --host lpar1 --store results/history
+"""
 MEASURED_DESCRIPTION = """\
 Print those of the variants of which the history has a whole run on the host, of the kernel given for each: a
 line each. A store that is not there yet has none.
@@ -52,9 +61,11 @@ examples:
   hotplug-timer history measured stock=6.12.9-stock-ab12 --host lpar1 --store results/history
 """
 CHECK_DESCRIPTION = """\
-Print the verdict of each series: regression, improvement, steady, or insufficient history (fewer than 10
-runs). The exit code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant
-failed; else 9 when no series has enough history; else 0.
+Print the verdict of each series: regression, improvement, suspect (the newest night is far off, and the next
+one is to confirm it), steady, or insufficient history (fewer than 10 nights). Beside it are the steps that
+the noise of the series lets be found: within ten nights anywhere, and within twenty at a new kernel. The exit
+code is for scripts: 8 with a regression; else 5 when the newest run of a host and variant failed; else 9 when
+no series has enough history; else 0.
 """
 CHECK_EPILOG = """\
 examples:
@@ -135,6 +146,19 @@ def add_commands(commands: Commands) -> None:
     _add_store(measured)
     measured.set_defaults(handler=_handler("measured"))
 
+    suspects = add_subcommand(
+        below,
+        "suspects",
+        summary="print what to boot several times tonight",
+        description=SUSPECTS_DESCRIPTION,
+        examples=SUSPECTS_EPILOG,
+    )
+    suspects.add_argument(
+        "--host", type=given, required=True, metavar="NAME", help="the host, as `add` calls it"
+    )
+    _add_store(suspects)
+    suspects.set_defaults(handler=_handler("suspects"))
+
     check = add_subcommand(
         below,
         "check",
@@ -182,7 +206,7 @@ def _add_bounds(parser: argparse.ArgumentParser) -> None:
         type=positive,
         default=20,
         metavar="N",
-        help="the verdict is about a change among the newest N runs of a series (default: %(default)s)",
+        help="the verdict is about a change that N nights ago was not known yet (default: %(default)s)",
     )
     parser.add_argument(
         "--days",

@@ -9,7 +9,7 @@ from typing import TextIO
 from hotplug_common.tables import print_tables
 from hotplug_host import clock
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_timer.history import render, store
+from hotplug_timer.history import render, series, store
 from hotplug_timer.history.entry import failure, from_runs
 from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, Outlook, look, newest_days
 from hotplug_timer.notices import print_lines
@@ -50,6 +50,16 @@ def measured(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
         if entry.host == arguments.host and entry.failed is None
     }
     out.write("".join(f"{name}\n" for name, release in pairs if (name, release) in whole))
+
+
+def suspects(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+    """Print the variants of a host that the night before made suspect; of a store to be made, none."""
+    if not (arguments.store / store.RUNS).exists():
+        return
+    contents = store.read(arguments.store)
+    print_lines("note", contents.notices, err)
+    now = datetime.fromisoformat(clock.now())
+    out.write("".join(f"{name}\n" for name in series.suspects(contents.entries, arguments.host, now)))
 
 
 def check(arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:

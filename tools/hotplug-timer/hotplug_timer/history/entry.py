@@ -10,12 +10,14 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from hotplug_common.boots import spread
 from hotplug_timer.compare.cautions import unique
 from hotplug_timer.compare.comparison import counts_of, timed_seconds
 from hotplug_timer.reader import Run
 
 SCHEMA_NAME = "hotplug-timer/history/"
-SCHEMA_VERSION = 1
+#: Version 1, which is still read, has no boot and no spread.
+SCHEMA_VERSION = 2
 RCU_EXPEDITED = "rcu_expedited"
 
 
@@ -39,12 +41,17 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Result:
-    """One operation of a run: the median of its `n` timed samples (seconds), and median counts by name."""
+    """One operation of a run: the median of its `n` timed samples (seconds), and median counts by name.
+
+    `spread_percent` is the standard deviation of the samples' logarithms; None for one sample, and in runs
+    that an earlier version added.
+    """
 
     operation: str
     median_s: float
     n: int
     counts: dict[str, float]
+    spread_percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,8 @@ class Entry:
     """One run. `failed` says why it failed; None when it did not.
 
     Of a run that failed nothing is used, and of one that never began there is no kernel, no conditions
-    and no result.
+    and no result. `boot` names the boot that was measured; None where that is not known, as in runs that an
+    earlier version added.
     """
 
     run_id: str
@@ -63,11 +71,17 @@ class Entry:
     conditions: Conditions | None
     results: tuple[Result, ...]
     failed: str | None
+    boot: str | None = None
 
     @property
     def time(self) -> datetime:
         """Return when it started."""
         return datetime.fromisoformat(self.started)
+
+    def as_version_1(self) -> Entry:
+        """Return what an earlier version kept of it."""
+        results = tuple(replace(result, spread_percent=None) for result in self.results)
+        return replace(self, boot=None, results=results)
 
 
 def from_runs(runs: Iterable[Run], host: str | None = None) -> list[Entry]:
@@ -108,6 +122,7 @@ def _from_run(run: Run) -> Entry:
         conditions=_conditions(run),
         results=results,
         failed=None,
+        boot=run.boot if run.boot_is_known else None,
     )
     return replace(entry, failed=_why_failed(run, {result.operation for result in results}))
 
@@ -132,7 +147,8 @@ def _results(run: Run) -> Iterable[Result]:
         if seconds:
             counts = counts_of([run], run.variant, operation)
             typical = {name: float(median(values)) for name, values in counts.items()}
-            yield Result(operation, float(median(seconds)), len(seconds), typical)
+            within = spread({run.boot: seconds}).within_sd_percent
+            yield Result(operation, float(median(seconds)), len(seconds), typical, within)
 
 
 def _why_failed(run: Run, measured: set[str]) -> str | None:

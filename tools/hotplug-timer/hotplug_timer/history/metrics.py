@@ -53,10 +53,10 @@ def _registry(outlook: Outlook) -> CollectorRegistry:
         return Gauge(f"hotplug_timer_{name}", text, (*LABELS, *more), registry=registry)
 
     median = gauge("median_seconds", "Median of the newest run's timed transitions.")
-    level = gauge("level_seconds", "Median of the runs since the last change.")
+    level = gauge("level_seconds", "Median of the nights since the last step.")
     samples = gauge("samples", "Timed transitions of the newest run.")
     started = gauge("run_start_time_seconds", "When the newest successful run started.")
-    runs = gauge("runs", "Successful runs in the history.")
+    runs = gauge("runs", "Nights with a successful run in the history.")
     change = gauge("change_ratio", "Relative change of the level that the verdict is about; 0 without one.")
     verdict = gauge("verdict", "1 for the verdict that holds, 0 for the others.", "verdict")
     counts = gauge("transition_count", "Median count per transition of the newest run.", "count")

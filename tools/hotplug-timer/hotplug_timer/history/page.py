@@ -16,7 +16,7 @@ from hotplug_timer.history import kcidb, render, trend
 from hotplug_timer.history.changes import Change
 from hotplug_timer.history.entry import Entry
 from hotplug_timer.history.metrics import check_path, write_metrics
-from hotplug_timer.history.series import IMPROVEMENT, REGRESSION, Outlook, Point, Series
+from hotplug_timer.history.series import IMPROVEMENT, REGRESSION, SUSPECT, Outlook, Point, Series
 from hotplug_timer.report import downloads, html
 from hotplug_timer.report.tables import PageTable, page_table
 
@@ -91,6 +91,7 @@ def render_page(outlook: Outlook, notices: Sequence[str]) -> str:
         headlines=_headlines(outlook),
         notices=notices,
         failed=[render.failed_text(entry) for entry in outlook.failed],
+        suspects=[f"{one.key.name}: {render.sentence(one)}" for one in outlook.with_verdict(SUSPECT)],
         table=_verdicts_table(outlook),
         trends=_trends(outlook, variants),
         changes=_changes_table(outlook),
@@ -133,6 +134,7 @@ def _changes_table(outlook: Outlook) -> PageTable:
         Column("to (s)", lambda row: f"{row[1].after_s:.3f}"),
         Column("change", lambda row: f"{row[1].percent:+.1f}%"),
         Column("p", lambda row: format_p(row[1].p_value)),
+        Column("kind", lambda row: row[1].kind, Kind.WORDS),
     ]
     rows = [(series, change) for series in outlook.series for change in series.changes]
     return page_table("All changes of level", columns, rows, heads=3, newest=True)

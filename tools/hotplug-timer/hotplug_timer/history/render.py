@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from hotplug_common.tables import NONE, Case, Column, Kind, Outcome, Sheet, Suite, Table
 from hotplug_timer.compare.text import format_p
-from hotplug_timer.history.changes import MIN_POINTS, Change
+from hotplug_timer.history.changes import MIN_POINTS, STEP, Change
 from hotplug_timer.history.entry import Conditions, Entry
-from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, Outlook, Series
+from hotplug_timer.history.series import INSUFFICIENT, REGRESSION, SUSPECT, Outlook, Series
 
 SCHEMA = "hotplug-timer/history/summary/1"
 JUNIT_SUITE = "hotplug-timer history"
@@ -42,7 +42,14 @@ def verdicts_table(outlook: Outlook) -> Table[Series]:
             ),
             Column("level (s)", lambda series: f"{series.level_s:.3f}"),
             Column("newest (s)", lambda series: f"{series.last.result.median_s:.3f}"),
-            Column("runs", lambda series: str(len(series.points))),
+            Column("nights", lambda series: str(len(series.points))),
+            Column("boots", lambda series: str(series.last.boots)),
+            Column("spread", lambda series: _percent(series.last.result.spread_percent)),
+            Column("finds", lambda series: _percent(series.found.anywhere_percent if series.found else None)),
+            Column(
+                "at a kernel",
+                lambda series: _percent(series.found.at_kernel_percent if series.found else None),
+            ),
             Column("failed", lambda series: str(len(series.failures))),
             Column("conditions", lambda series: describe(series.key.conditions), Kind.WORDS),
         ),
@@ -71,16 +78,23 @@ def verdict_text(series: Series) -> str:
     """Return the verdict, and with too few points how many there have to be."""
     if series.verdict != INSUFFICIENT:
         return series.verdict
-    return f"{INSUFFICIENT}: {len(series.points)} of {MIN_POINTS} runs"
+    return f"{INSUFFICIENT}: {len(series.points)} of {MIN_POINTS} nights"
+
+
+def _percent(value: float | None) -> str:
+    return NONE if value is None else f"{value:.1f}%"
 
 
 def sentence(series: Series) -> str:
     """Return what there is to say about a series, in one sentence."""
     change = series.change
     if change is None:
-        return f"{verdict_text(series)} at {series.level_s:.3f} s"
+        text = f"{verdict_text(series)} at {series.level_s:.3f} s"
+        newest = f", and {series.last.result.median_s:.3f} s on the newest night"
+        return text + newest if series.verdict == SUSPECT else text
+    kind = "" if change.kind == STEP else f" ({change.kind})"
     return (
-        f"{series.verdict}: {change.percent:+.1f}% since {since(series, change)},"
+        f"{series.verdict}: {change.percent:+.1f}%{kind} since {since(series, change)},"
         f" from {change.before_s:.3f} s to {change.after_s:.3f} s, p = {format_p(change.p_value)}"
     )
 
@@ -139,8 +153,12 @@ def _entry(series: Series) -> dict[str, object]:
         "kernel": series.last.kernel,
         "median_s": series.last.result.median_s,
         "n": series.last.result.n,
+        "boots": series.last.boots,
+        "spread_percent": series.last.result.spread_percent,
         "counts": series.last.result.counts,
         "level_s": series.level_s,
+        "finds_percent": series.found and series.found.anywhere_percent,
+        "finds_at_kernel_percent": series.found and series.found.at_kernel_percent,
         "change_percent": change.percent if change else None,
         "verdict": series.verdict,
     }
@@ -157,6 +175,7 @@ def _changes(series: Series) -> Iterator[dict[str, object]]:
             "after_s": change.after_s,
             "percent": change.percent,
             "p_value": change.p_value,
+            "kind": change.kind,
         }
 
 

@@ -63,7 +63,7 @@ def add(directory: Path, entries: Sequence[Entry]) -> Added:
             there = known.setdefault(entry.run_id, entry)
             if there is entry:
                 fresh[entry.run_id] = entry
-            elif there != entry:
+            elif there not in (entry, entry.as_version_1()):
                 raise _wrong(
                     f"run {entry.run_id} of {entry.host} is in {path} with other figures",
                     "a file that has changed since it was added cannot be added again",

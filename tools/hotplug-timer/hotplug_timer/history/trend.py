@@ -14,14 +14,14 @@ from hotplug_timer import drawing
 from hotplug_timer.history.series import Series
 from hotplug_timer.report.samples import HEIGHT, MAX_LARGE, WIDTH
 
-#: A picture shows this many of the newest runs: more could not be told apart.
+#: A picture shows this many of the newest nights: more could not be told apart.
 MAX_POINTS = 500
 #: Room below the lowest and above the highest point, as a share of the highest: noise is to look like noise.
 ROOM = 0.06
 
 
 def draw(series: Series, variants: tuple[str, ...], key: str) -> str:
-    """Return the SVG element: dots for runs, bars for levels, rules for changes, crosses for failures."""
+    """Return the SVG element: dots for nights, bars for levels, rules for changes, crosses for failures."""
     with mpl.rc_context(drawing.RC):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         axes = figure.add_subplot()
@@ -34,7 +34,7 @@ def draw(series: Series, variants: tuple[str, ...], key: str) -> str:
 
 
 def is_shortened(series: Series) -> bool:
-    """Whether there are more runs than are drawn."""
+    """Whether there are more nights than are drawn."""
     return len(series.points) > MAX_POINTS
 
 
@@ -42,10 +42,10 @@ def describe(series: Series, first: int) -> str:
     """Return the picture in words, for those who cannot see it."""
     shown = series.points[first:]
     seconds = [point.result.median_s for point in shown]
-    runs = "1 run" if len(shown) == 1 else f"{len(shown)} runs"
+    nights = "1 night" if len(shown) == 1 else f"{len(shown)} nights"
     emulated = " (emulated)" if series.key.conditions.emulated else ""
     parts = [
-        f"Median seconds{emulated} of {runs} from {shown[0].time:%Y-%m-%d} to {shown[-1].time:%Y-%m-%d},"
+        f"Median seconds{emulated} of {nights} from {shown[0].time:%Y-%m-%d} to {shown[-1].time:%Y-%m-%d},"
         f" between {min(seconds):.3f} and {max(seconds):.3f}"
     ]
     parts += [
@@ -73,16 +73,20 @@ def _draw_points(axes: Axes, series: Series, variants: tuple[str, ...], first: i
 
 
 def _draw_levels(axes: Axes, series: Series, variants: tuple[str, ...], first: int) -> None:
-    edges = [0, *(change.at for change in series.changes), len(series.points)]
-    levels = [change.before_s for change in series.changes] + [series.level_s]
+    edges = [0, *(step.at for step in series.steps), len(series.points)]
+    levels = [(step.before_s, step.before_s) for step in series.steps]
+    # A creep is a line from its first night to the newest one.
+    levels += [
+        (series.creep.before_s, series.creep.after_s) if series.creep else (series.level_s, series.level_s)
+    ]
     color = drawing.SERIES[drawing.series(variants, series.key.variant)]
     for begin, end, level in zip(edges, edges[1:], levels, strict=False):
         if end > first:
             left, right = _times([series.points[max(begin, first)].time, series.points[end - 1].time])
-            axes.hlines(level, left, right, color=color, linewidth=1.4, zorder=3)
-    for change in series.changes:
-        if change.at >= first:
-            at = _times([series.points[change.at].time])[0]
+            axes.plot([left, right], level, color=color, linewidth=1.4, zorder=3)
+    for step in series.steps:
+        if step.at >= first:
+            at = _times([series.points[step.at].time])[0]
             axes.axvline(at, color=drawing.INK, linewidth=0.8, linestyle=(0, (3, 3)))
 
 
