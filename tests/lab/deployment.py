@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lab.labtools import Lab
+from tests.lab.labtools import BOOT_ID, Lab
 
-BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 RUNS = f"{BOOT_ID}; uname -r; cat /sys/devices/system/cpu/online"
 """What a guest runs. It goes first in what a Deployment looks at."""
 

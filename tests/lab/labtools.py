@@ -15,6 +15,7 @@ from kernel_qualify.lab import BIN
 from tests import ROOT
 
 T = TypeVar("T")
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
 class Lab(lab.Lab):
@@ -101,18 +102,36 @@ class Lab(lab.Lab):
         assert self.status() == {}
 
 
-def switch(lab: Lab, guest: str, folder: Path) -> Run:
+def timed(lab: Lab, guest: str, variant: str, iterations: int, folder: Path) -> Run:
     """Time SMT off and on in a guest with the copy of the timer that travels; return the checked result."""
     lab.install_timer(guest, folder)
-    command = "python3 hotplug-timer.pyz run smt=off smt=on --variant here --iterations 2 --settle 0"
-    lab.must("ssh", guest, "--", *command.split(), "--output", "result.jsonl", timeout=300)
-    result = folder / "result.jsonl"
-    result.write_text(lab.must("ssh", guest, "--", "cat", "result.jsonl"))
+    command = f"python3 hotplug-timer.pyz run smt=off smt=on --variant {variant} --iterations {iterations}"
+    lab.must("ssh", guest, "--", *command.split(), "--settle=0", "--output", "result.jsonl", timeout=600)
+    result = folder / f"{variant}.jsonl"
+    result.write_text(lab.must("ssh", guest, "--", "cat", "result.jsonl", ";", "rm", "result.jsonl"))
     (run,) = read_files([result]).runs
     assert (run.outcome, run.restored, run.host.emulated) == ("complete", True, True)
-    assert (run.shape.cores, run.shape.threads_per_core) == (2, 2)
-    assert [item.status for item in run.iterations] == ["ok"] * 6
+    assert [item.status for item in run.iterations] == ["ok"] * (2 * iterations + 2)
     return run
+
+
+def switch(lab: Lab, guest: str, folder: Path) -> Run:
+    """Time SMT off and on in a guest of 2 cores with 2 threads."""
+    run = timed(lab, guest, "here", 2, folder)
+    assert (run.shape.cores, run.shape.threads_per_core) == (2, 2)
+    return run
+
+
+def reboot(lab: Lab, guest: str) -> None:
+    """Reboot as anybody would, and wait until another boot answers."""
+    before = lab.must("ssh", guest, "--", BOOT_ID).strip()
+    lab.must("ssh", guest, "--", "systemctl --no-block reboot")
+
+    def again() -> bool:
+        done = lab.run("ssh", guest, "--", BOOT_ID, timeout=300)
+        return done.returncode == 0 and done.stdout.strip() not in ("", before)
+
+    wait_for(again, 900)
 
 
 def wait_while(command: subprocess.Popen[str], look: Callable[[], T | None], seconds: float) -> T:

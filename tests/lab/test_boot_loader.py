@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.deployment import BOOT_ID, RUNS, Deployment, ready
-from tests.lab.labtools import Lab, wait_for
+from tests.lab.deployment import RUNS, Deployment, ready
+from tests.lab.labtools import Lab, reboot
 
 # Both kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3600)]
@@ -43,18 +43,6 @@ def words(deployment: Deployment) -> list[str]:
     return deployment.ssh("cat /proc/cmdline").split()
 
 
-def reboot(deployment: Deployment) -> None:
-    """Reboot as anybody would, and wait until another boot answers."""
-    before = deployment.looks()[0]
-    deployment.ssh("systemctl --no-block reboot")
-
-    def again() -> bool:
-        done = deployment.lab.run("ssh", GUEST, "--", BOOT_ID, timeout=300)
-        return done.returncode == 0 and done.stdout.strip() not in ("", before)
-
-    wait_for(again, 600)
-
-
 @contextmanager
 def full_boot(deployment: Deployment) -> Iterator[None]:
     """Leave next to no room in /boot meanwhile."""
@@ -79,7 +67,7 @@ def test_the_firmware_boots_grub_and_grub_the_kernel(deployment: Deployment) -> 
     # From here on with a grub.cfg that Debian's own grub-mkconfig wrote; it says the same.
     deployment.ssh("update-grub")
     assert "### BEGIN /etc/grub.d/00_header ###" in deployment.ssh("cat /boot/grub/grub.cfg")
-    reboot(deployment)
+    reboot(deployment.lab, GUEST)
     assert set(words(deployment)) - {"ro"} == {image, *others}
 
 
@@ -100,7 +88,7 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(deployment: Deployment
     assert image == f"BOOT_IMAGE=/hotplug-acceleration/{release}/vmlinux"
     assert "hotplug_acceleration.variant=patched" in others
 
-    reboot(deployment)
+    reboot(deployment.lab, GUEST)
     (_, release, *_) = deployment.looks()
     assert release == deployment.default, "next_entry holds for one boot"
 
@@ -123,7 +111,7 @@ def test_the_default_survives_reboots_until_it_is_rolled_back(deployment: Deploy
     assert code == 0, said
     # As an update of the distribution's kernel does: it neither finds ours nor loses our entry.
     deployment.ssh("update-grub")
-    reboot(deployment)
+    reboot(deployment.lab, GUEST)
     (_, release, _, *there) = deployment.looks()
     assert release == deployment.release
     assert f"saved_entry=hotplug-acceleration-{deployment.release}" in there

@@ -149,6 +149,37 @@ def test_a_boot_loader_comes_when_it_is_asked_for(
     assert [request.boot_loader for request in requests] == [wanted]
 
 
+def test_a_guest_like_powervm_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ups: list[tuple[lifecycle.Request, object]] = []
+    styles: list[str] = []
+    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(cli.rootfs, "build", lambda *words: styles.append(words[-1].name))
+    monkeypatch.setattr(lifecycle, "up", lambda request, kernel, *_: ups.append((request, kernel)))
+    assert cli.main(["up", "a", "--like", "powervm"]) == ExitCode.OK
+    ((request, kernel),) = ups
+    assert (request.like_powervm, request.cpus, kernel, styles) == (True, 16, None, ["powervm"])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--arch", "x86_64"],
+        ["--kernel", "artifact.json"],
+        ["--variant", "patched"],
+        ["--fragment", "debug"],
+        ["--append", "quiet"],
+        ["--boot-loader", "grub"],
+    ],
+)
+def test_a_guest_like_powervm_takes_no_kernel_from_outside(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["up", "a", "--like", "powervm", *words]) == ExitCode.USAGE
+    assert f"{words[0]} with --like powervm" in capsys.readouterr().err
+
+
 def test_print_artifact_prints_only_the_path(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

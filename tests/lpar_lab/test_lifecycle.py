@@ -1,6 +1,8 @@
+import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tarfile
 import threading
@@ -13,7 +15,7 @@ import pytest
 
 from hotplug_common import arch, process
 from hotplug_common.guest import qemu, qmp, seed, ssh
-from hotplug_common.guest.rootfs import Disk
+from hotplug_common.guest.rootfs import RECORD, Disk
 from hotplug_common.kernel.artifact import Artifact, SourceRef
 from hotplug_common.paths import Paths
 from hotplug_host import termination as signals
@@ -179,6 +181,57 @@ def test_outcomes_are_told_apart_and_leave_nothing(  # noqa: PLR0917 - fixtures
     if ready is None:
         assert console in (paths.failed_consoles / "lab1.console.log").read_text()
         assert any("console| " in line and console in line for line in said)
+
+
+def test_a_guest_like_powervm_boots_the_kernel_on_its_disk(
+    play: Play, paths: Paths, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play("booting", "stay")
+    installed = "6.12.107+deb13-powerpc64le"
+    disk.image.with_name(RECORD).write_text(json.dumps({"kernel": installed}))
+    answer(monkeypatch, Ready("boot-1", installed, 16))
+    machines = []
+    command = qemu.command
+    monkeypatch.setattr(qemu, "command", lambda machine: machines.append(machine) or command(machine))
+    guest = lifecycle.up(replace(request(), like_powervm=True), None, disk, paths, lambda _: None)
+    assert (guest.release, guest.memory) == (installed, 2560)
+    assert [machine.like_powervm for machine in machines] == [True]
+    lifecycle.down("lab1", paths, lambda _: None)
+    assert_nothing_left(paths)
+
+
+def test_an_emulator_that_stands_still_is_no_hang_of_the_kernel(
+    play: Play, paths: Paths, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play("booting", "stay")
+    answer(monkeypatch, None)
+    monkeypatch.setattr(lifecycle, "DEADLOCK_S", 0.5)
+    with pytest.raises(ToolError, match="the emulator's deadlock, and not the kernel's") as caught:
+        lifecycle.up(request(), KERNEL, DISK, paths, said.append)
+    assert caught.value.code is ExitCode.GUEST
+    assert_nothing_left(paths)
+
+
+def test_an_emulator_that_runs_is_waited_for(
+    play: Play, paths: Paths, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play("booting", "run")
+    answer(monkeypatch, None)
+    monkeypatch.setattr(lifecycle, "DEADLOCK_S", 0.5)
+    with pytest.raises(ToolError, match="did not answer over SSH within 2 s"):
+        lifecycle.up(request(2.0), KERNEL, DISK, paths, said.append)
+
+
+def test_a_stopped_process_is_none_that_stands_still() -> None:
+    with subprocess.Popen(["sleep", "60"]) as child:
+        try:
+            assert isinstance(process.threads_time_ns(child.pid), int)
+            child.send_signal(signal.SIGSTOP)
+            os.waitpid(child.pid, os.WUNTRACED)
+            assert process.threads_time_ns(child.pid) is None
+        finally:
+            child.kill()
+    assert process.threads_time_ns(child.pid) is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

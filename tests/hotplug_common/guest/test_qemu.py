@@ -53,6 +53,18 @@ MACHINES = {
         command_line="in grub.cfg",
         boot_disk=True,
     ),
+    "ppc64le-powervm": qemu.Machine(
+        name="lpar",
+        arch=arch.PPC64LE,
+        cores=2,
+        threads=8,
+        memory=2560,
+        accel="tcg",
+        ssh_port=40026,
+        kernel=Path(),
+        command_line="in grub.cfg",
+        like_powervm=True,
+    ),
 }
 
 

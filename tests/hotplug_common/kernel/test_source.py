@@ -44,8 +44,17 @@ def test_whether_a_mirror_may_be_old_is_up_to_the_machine(
     assert debian.checks_age() is checks
 
 
+def options_of(apt: debian.Apt) -> dict[str, str]:
+    return dict(word.split("=", 1) for word in apt.options() if word != "-o")
+
+
+def test_packages_of_another_architecture_are_asked_for(tmp_path: Path) -> None:
+    assert options_of(debian.Apt(tmp_path, [], "ppc64el"))["APT::Architecture"] == "ppc64el"
+    assert "APT::Architecture" not in options_of(debian.Apt(tmp_path, []))
+
+
 def test_apt_is_kept_away_from_the_machines_own_state(tmp_path: Path) -> None:
-    settings = dict(word.split("=", 1) for word in debian.Apt(tmp_path, []).options() if word != "-o")
+    settings = options_of(debian.Apt(tmp_path, []))
     for key in (
         "Dir::State",
         "Dir::State::Lists",

@@ -88,11 +88,12 @@ def first_failure(text: str) -> str:
 
 
 class Apt:
-    """apt-get with its own lists, sources and cache below `root`."""
+    """apt-get with its own lists, sources and cache below `root`; the machine's `architecture` if none."""
 
-    def __init__(self, root: Path, lines: Sequence[str]) -> None:
+    def __init__(self, root: Path, lines: Sequence[str], architecture: str = "") -> None:
         self.root = root
         self.lines = list(lines)
+        self.architecture = architecture
 
     def options(self) -> list[str]:
         """Return the options that keep apt away from the machine's own state."""
@@ -110,6 +111,8 @@ class Apt:
             "Acquire::Retries": "2",
             "APT::Sandbox::User": "root",
         }
+        if self.architecture:
+            settings |= {"APT::Architecture": self.architecture, "APT::Architectures": self.architecture}
         return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
     def refresh(self, say: Say) -> bool:
@@ -150,6 +153,11 @@ class Apt:
         if not {"Version", "SHA256"} <= fields.keys():
             return None
         return Package(package, fields["Version"], fields["SHA256"])
+
+    def names(self, pattern: str) -> list[str]:
+        """Return the names of packages that match a regular expression of apt's."""
+        result = process.run(["apt-cache", *self.options(), "search", "--names-only", pattern])
+        return [line.split()[0] for line in result.output.splitlines() if line]
 
     def download(self, package: Package, folder: Path) -> Path:
         """Download a package, verified by apt against the signed lists, into `folder`.

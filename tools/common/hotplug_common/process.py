@@ -26,15 +26,33 @@ class Identity:
     start_ticks: int
 
 
-def start_ticks(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """Read a process's start time in clock ticks; None when there is no such process (or a zombie)."""
+def _stat(pid: int, proc: Path) -> list[str]:
+    """Read the fields of a process's stat file from its state on; none when there is no such process."""
     try:
         text = (proc / str(pid) / "stat").read_text()
     except OSError:
-        return None
+        return []
     # The command name may hold blanks and parentheses: count fields after the last ')'.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else int(fields[19])
+    return text.rpartition(")")[2].split()
+
+
+def start_ticks(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """Read a process's start time in clock ticks; None when there is no such process (or a zombie)."""
+    fields = _stat(pid, proc)
+    return int(fields[19]) if fields and fields[0] != "Z" else None
+
+
+def threads_time_ns(pid: int, proc: Path = Path("/proc")) -> int | None:
+    """Sum up the nanoseconds that a process's threads ran, its first thread not counted.
+
+    None when there is no such process, or when a signal has stopped it, so that it cannot run.
+    """
+    try:
+        folders = [folder for folder in (proc / str(pid) / "task").iterdir() if folder.name != str(pid)]
+        ran = sum(int((folder / "schedstat").read_text().split()[0]) for folder in folders)
+    except OSError:
+        return None
+    return None if _stat(pid, proc)[:1] in ([], ["T"]) else ran
 
 
 def command_line(pid: int, proc: Path = Path("/proc")) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
-from hotplug_common.guest import qemu, rootfs, ssh
+from hotplug_common.guest import powervm, qemu, rootfs, ssh
 from hotplug_common.kernel import artifact, build, hostconfig, lines, packages, series, source
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.kernel.objects import Rates
@@ -30,6 +30,7 @@ from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, sta
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
+LIKE: dict[str, rootfs.Style] = {powervm.NAME: powervm.Style()}
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -278,7 +279,8 @@ def _add_up(commands: Any) -> None:
         "  lpar-lab up x1 --arch x86_64 --cores 4\n"
         "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'\n"
         "  lpar-lab up lab1 --threads 1 --boot-loader grub\n"
-        "  lpar-lab up lab1 --cores 2 --spare-cores 1",
+        "  lpar-lab up lab1 --cores 2 --spare-cores 1\n"
+        "  lpar-lab up lpar1 --like powervm",
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
     _arch_option(command)
@@ -301,6 +303,12 @@ def _add_up(commands: Any) -> None:
         choices=BOOT_LOADERS,
         default=NO_BOOT_LOADER,
         help="what starts the kernel: QEMU (none), or GRUB on a disk with /boot (default: %(default)s)",
+    )
+    command.add_argument(
+        "--like",
+        choices=sorted(LIKE),
+        help="boot Debian's own kernel like a partition of PowerVM: by firmware, GRUB, an initial RAM disk,"
+        " root on XFS, LVM and virtual SCSI, virtual Ethernet (default: the lab's kernel, virtio devices)",
     )
     command.add_argument(
         "--spare-cores",
@@ -535,15 +543,38 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         append=arguments.append,
         spare_cores=arguments.spare_cores,
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
+        like_powervm=arguments.like == powervm.NAME,
     )
+    _check_like(arguments)
     lifecycle.check_request(request)
     lifecycle.refuse_if_running(request.name, paths)
     if arguments.ssh_port:
         ssh.choose_port(arguments.ssh_port)
-    kernel = _chosen_kernel(arguments, paths, say)
-    disk = rootfs.build(request.arch, paths, say)
+    kernel = None if arguments.like else _chosen_kernel(arguments, paths, say)
+    disk = rootfs.build(request.arch, paths, say, LIKE.get(arguments.like, rootfs.PLAIN))
     lifecycle.up(request, kernel, disk, paths, say)
     return ExitCode.OK
+
+
+def _check_like(arguments: argparse.Namespace) -> None:
+    """Raise ToolError (USAGE) for options of guests whose kernel QEMU or the lab's boot disk brings."""
+    if not arguments.like:
+        return
+    others = {
+        "--arch": arguments.arch != arch.PPC64LE.name,
+        "--kernel": arguments.kernel,
+        "--variant": arguments.variant != series.STOCK,
+        "--fragment": arguments.fragment,
+        "--append": arguments.append,
+        "--boot-loader": arguments.boot_loader != NO_BOOT_LOADER,
+    }
+    given = [option for option, value in others.items() if value]
+    if given:
+        raise ToolError(
+            f"{given[0]} with --like {arguments.like}",
+            "such a guest boots what is installed on its disk: install a package there",
+            ExitCode.USAGE,
+        )
 
 
 def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Artifact:

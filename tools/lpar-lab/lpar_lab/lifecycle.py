@@ -15,7 +15,7 @@ from pathlib import Path
 from hotplug_common import lock, process
 from hotplug_common import needs as preflight
 from hotplug_common.arch import Arch
-from hotplug_common.guest import console, grub, qemu, qmp, seed, ssh
+from hotplug_common.guest import console, grub, powervm, qemu, qmp, seed, ssh
 from hotplug_common.guest.console import Finding, Severity
 from hotplug_common.guest.qemu import Machine
 from hotplug_common.guest.rootfs import Disk, make_overlay
@@ -33,6 +33,10 @@ PROGRESS_S = 10.0
 QUIT_GRACE_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
 EXEC_S = 5.0
+DEADLOCK_S = 30.0
+"""An emulator whose vCPU threads all stand still for so long waits for itself: an idle kernel has timers."""
+POWERVM_S = 900.0
+"""Firmware and boot loader read kernel and initial RAM disk, and more services start."""
 SETTLE_S = 2.0
 """After a panic or oops shows, time for the rest of its lines to reach the log."""
 QEMU_LOG = "qemu.log"
@@ -56,6 +60,8 @@ class Request:
     """Cores that can be added while the guest runs."""
     boot_loader: bool = False
     """GRUB on a boot disk of the guest's own, instead of a kernel that QEMU loads."""
+    like_powervm: bool = False
+    """PowerVM's virtual devices, and the kernel that is installed on the disk."""
 
     @property
     def cpus(self) -> int:
@@ -69,7 +75,14 @@ class Request:
 
     def effective_timeout(self) -> float:
         """Seconds to wait for SSH: booting under emulation takes longer the more CPUs there are."""
-        return self.timeout if self.timeout is not None else 240.0 + 2.0 * self.cpus
+        if self.timeout is not None:
+            return self.timeout
+        return 2.0 * self.cpus + (POWERVM_S if self.like_powervm else 240.0)
+
+    def effective_memory(self) -> int:
+        """MiB of memory: a distribution's kernel and its initial RAM disk need more."""
+        least = powervm.MEMORY if self.like_powervm else 0
+        return self.memory or max(least, qemu.default_memory(self.most_cpus))
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,7 @@ class Outcome(Enum):
     PANIC = "panic"
     OOPS = "oops"
     EARLY_EXIT = "early exit"
+    DEADLOCK = "deadlock"
     TIMEOUT = "timeout"
 
 
@@ -114,12 +128,14 @@ def check_request(request: Request) -> None:
         preflight.require(preflight.file_system())
 
 
-def up(request: Request, kernel: Artifact, disk: Disk, paths: Paths, say: Say) -> State:
+def up(request: Request, kernel: Artifact | None, disk: Disk, paths: Paths, say: Say) -> State:
     """Start a guest and return once it runs commands over SSH with every CPU online.
 
+    Without KERNEL the guest boots the one that is installed on the disk.
+
     Raises ToolError: USAGE (already running), ENVIRONMENT (busy port, missing tools), GUEST (panic,
-    oops, early exit, wrong kernel, missing CPUs), TIMEOUT. On any exception the guest is gone, and
-    its console log is kept in paths.failed_consoles.
+    oops, early exit, an emulator that waits for itself, wrong kernel, missing CPUs), TIMEOUT. On any
+    exception the guest is gone, and its console log is kept in paths.failed_consoles.
     """
     check_request(request)
     folder = folder_of(paths, request.name)
@@ -128,10 +144,8 @@ def up(request: Request, kernel: Artifact, disk: Disk, paths: Paths, say: Say) -
         shutil.rmtree(folder, ignore_errors=True)  # what a guest that died on its own left
         child, started = _start(request, kernel, disk, folder, say)
     try:
-        waited = wait_ready(
-            folder, started.ssh_port, request.effective_timeout(), lambda: child.poll() is None, say
-        )
-        ready = _judge(waited, request, kernel, folder, say=say)
+        waited = wait_ready(folder, started, request.effective_timeout(), lambda: child.poll() is None, say)
+        ready = _judge(waited, request, started.release, folder, say=say)
     except BaseException:
         with signals.held_back():
             _keep_console(folder, paths, request.name, say)
@@ -154,7 +168,7 @@ def refuse_if_running(name: str, paths: Paths) -> None:
 
 
 def _start(
-    request: Request, kernel: Artifact, disk: Disk, folder: Path, say: Say
+    request: Request, kernel: Artifact | None, disk: Disk, folder: Path, say: Say
 ) -> tuple[subprocess.Popen[bytes], State]:
     port = ssh.choose_port(request.ssh_port)
     folder.mkdir(parents=True, mode=0o700)
@@ -164,7 +178,7 @@ def _start(
         defaults = [Member(grub.DEFAULTS, grub.defaults(command_line), 0o644)] if request.boot_loader else []
         seed.write(folder, request.name, port, defaults)
         make_overlay(disk, folder)
-        if request.boot_loader:
+        if request.boot_loader and kernel:
             grub.write(disk.boot, request.arch, kernel, command_line, folder / qemu.BOOT)
         machine = Machine(
             name=request.name,
@@ -172,22 +186,26 @@ def _start(
             cores=request.cores,
             threads=request.threads,
             spare_cores=request.spare_cores,
-            memory=request.memory or qemu.default_memory(request.most_cpus),
+            memory=request.effective_memory(),
             accel=request.accel,
             ssh_port=port,
-            kernel=kernel.image,
+            kernel=kernel.image if kernel else Path(),
             command_line=command_line,
             boot_disk=request.boot_loader,
+            like_powervm=request.like_powervm,
         )
-        say(f"starting guest '{request.name}': {request.arch.name}, {machine.cpus} CPUs, {kernel.release}")
-        return _spawn(machine, kernel, folder)
+        release = kernel.release if kernel else disk.kernel
+        say(f"starting guest '{request.name}': {request.arch.name}, {machine.cpus} CPUs, {release}")
+        return _spawn(machine, release, kernel.file if kernel else disk.image, folder)
     except BaseException:
         with signals.held_back():
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def _spawn(machine: Machine, kernel: Artifact, folder: Path) -> tuple[subprocess.Popen[bytes], State]:
+def _spawn(
+    machine: Machine, release: str, kernel: Path, folder: Path
+) -> tuple[subprocess.Popen[bytes], State]:
     """Start QEMU in its own session and write its state file; signals wait until both are done."""
     with signals.held_back(), (folder / QEMU_LOG).open("wb") as log:
         child = subprocess.Popen(
@@ -206,8 +224,8 @@ def _spawn(machine: Machine, kernel: Artifact, folder: Path) -> tuple[subprocess
             memory=machine.memory,
             accel=machine.accel,
             ssh_port=machine.ssh_port,
-            release=kernel.release,
-            kernel=str(kernel.file),
+            release=release,
+            kernel=str(kernel),
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             pid=child.pid,
             start_ticks=process.start_ticks(child.pid) or 0,
@@ -224,8 +242,10 @@ def _await_exec(child: subprocess.Popen[bytes], started: State) -> None:
         time.sleep(0.005)
 
 
-def wait_ready(folder: Path, port: int, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:
-    """Wait until a command runs over SSH, the console shows a panic or an oops, QEMU ends, or time is up."""
+def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:
+    """Wait for SSH to run a command, a panic or an oops, QEMU's end, or QEMU standing still."""
+    port = guest.ssh_port
+    still = _Still(lambda: process.threads_time_ns(guest.pid))
     rules = console.load_rules()
     log = folder / qemu.CONSOLE_LOG
     begin = time.monotonic()
@@ -239,6 +259,8 @@ def wait_ready(folder: Path, port: int, timeout: float, alive: Callable[[], bool
             return Waited(Outcome.PANIC if panicked else Outcome.OOPS, finding=final.cause)
         if not alive():
             return Waited(Outcome.EARLY_EXIT)
+        if still.seconds() >= DEADLOCK_S:
+            return Waited(Outcome.DEADLOCK)
         left = begin + timeout - time.monotonic()
         if left <= 0:
             return Waited(Outcome.TIMEOUT)
@@ -248,6 +270,21 @@ def wait_ready(folder: Path, port: int, timeout: float, alive: Callable[[], bool
                 return Waited(Outcome.READY, ready)
         slow(f"waiting for SSH: {(console.last_lines(log, 1) or ['the console is silent'])[0][:100]}")
         time.sleep(POLL_S)
+
+
+class _Still:
+    """Tells for how long threads have not run: the ns that they ran are asked for anew each time."""
+
+    def __init__(self, ran: Callable[[], int | None]) -> None:
+        self.ran = ran
+        self.last: int | None = None
+        self.since = time.monotonic()
+
+    def seconds(self) -> float:
+        now, ran = time.monotonic(), self.ran()
+        if ran is None or ran != self.last:
+            self.last, self.since = ran, now
+        return now - self.since
 
 
 def probe(folder: Path, port: int, timeout: float) -> Ready | None:
@@ -261,14 +298,14 @@ def probe(folder: Path, port: int, timeout: float) -> Ready | None:
     return Ready(words[0], words[1], int(words[2]))
 
 
-def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, say: Say) -> Ready:
+def _judge(waited: Waited, request: Request, release: str, folder: Path, *, say: Say) -> Ready:
     """Return what the guest said of itself, or raise the ToolError that fits; shows the console's end."""
     ready = waited.ready
     who = f"guest '{request.name}'"
-    if ready and ready.release == kernel.release and ready.cpus_online == request.cpus:
+    if ready and ready.release == release and ready.cpus_online == request.cpus:
         return ready
-    if ready and ready.release != kernel.release:
-        raise ToolError(f"{who} runs {ready.release}, not {kernel.release}", "build again", ExitCode.GUEST)
+    if ready and ready.release != release:
+        raise ToolError(f"{who} runs {ready.release}, not {release}", "build again", ExitCode.GUEST)
     for line in console.last_lines(folder / qemu.CONSOLE_LOG):
         say(f"console| {line}")
     if ready:
@@ -285,6 +322,13 @@ def _judge(waited: Waited, request: Request, kernel: Artifact, folder: Path, *, 
         raise ToolError(
             f"{who}: QEMU ended early: {last_words(folder)}",
             "check the options and the memory",
+            ExitCode.GUEST,
+        )
+    if waited.outcome is Outcome.DEADLOCK:
+        raise ToolError(
+            f"{who}: QEMU waits for itself: no CPU of the guest ran for {DEADLOCK_S:g} s;"
+            " that is the emulator's deadlock, and not the kernel's",
+            "start the guest again",
             ExitCode.GUEST,
         )
     raise ToolError(

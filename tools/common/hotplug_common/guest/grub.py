@@ -30,7 +30,7 @@ MOUNT = f"systemd.mount-extra=LABEL={LABEL}:/boot:ext4"
 
 SECTOR = 512
 MIB = 1 << 20
-TYPE_PREP, TYPE_LINUX = 0x41, 0x83
+TYPE_PREP, TYPE_LINUX, TYPE_LVM = 0x41, 0x83, 0x8E
 ACTIVE = 0x80
 BOOT_CODE, TABLE = 440, 446
 """Bytes of the first sector that the BIOS runs, and where the partition table begins."""
@@ -132,9 +132,13 @@ def defaults(command_line: str) -> bytes:
     ).encode()
 
 
-def config(arch: Arch, release: str, command_line: str) -> str:
-    """Return the guest's first grub.cfg."""
-    values = {"RELEASE": release, "KERNEL": kernel_name(arch, release), "WORDS": command_line}
+def config(arch: Arch, release: str, command_line: str, initrd: str = "") -> str:
+    """Return the guest's first grub.cfg; INITRD is the file name of an initial RAM disk in /boot."""
+    values = {
+        "RELEASE": release,
+        "KERNEL": kernel_name(arch, release),
+        "WORDS": command_line + (f"\n\tinitrd\t/{initrd}" if initrd else ""),
+    }
     text = CONFIG.read_text()
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
@@ -161,20 +165,32 @@ def write(template: Path, arch: Arch, kernel: Artifact, command_line: str, image
         (tree / "grub/grub.cfg").write_text(config(arch, kernel.release, command_line))
         with image.open("wb") as disk:
             disk.truncate((BOOT.start + BOOT.size) * MIB)
-        _make_file_system(tree, image)
+        make_file_system(tree, image, BOOT)
     finally:
         shutil.rmtree(tree, ignore_errors=True)
+    write_outside(image, _outside(template, arch, core))
+
+
+def write_outside(image: Path, contents: dict[int, bytes]) -> None:
+    """Write what is on a disk outside of the file systems, by offset."""
     with image.open("r+b") as disk:
-        for offset, content in _outside(template, arch, core).items():
+        for offset, content in contents.items():
             disk.seek(offset)
             disk.write(content)
 
 
+def power_outside(core: bytes, *partitions: Partition) -> dict[int, bytes]:
+    """Return a POWER disk's partition table and GRUB's core image, by offset; PARTITIONS follow the core's.
+
+    Raises ToolError when the core image is too large.
+    """
+    _check_core(core, CORE.size * MIB)
+    return {TABLE: table(CORE, *partitions), CORE.start * MIB: core}
+
+
 def _outside(template: Path, arch: Arch, core: bytes) -> dict[int, bytes]:
-    """Return what is on the disk outside of the file system, by offset."""
     if arch is PPC64LE:
-        _check_core(core, CORE.size * MIB)
-        return {TABLE: table(CORE, BOOT), CORE.start * MIB: core}
+        return power_outside(core, BOOT)
     # boot.img loads the core image from the sector after it, unless it is told otherwise.
     _check_core(core, CORE.start * MIB - SECTOR)
     code = (template / "grub" / PLATFORMS[arch.name].name / "boot.img").read_bytes()
@@ -194,16 +210,20 @@ def table(*partitions: Partition) -> bytes:
     return b"".join(partition.entry() for partition in partitions).ljust(64, b"\0") + b"\x55\xaa"
 
 
-def _make_file_system(tree: Path, image: Path) -> None:
+def make_file_system(tree: Path, image: Path, partition: Partition) -> None:
+    """Make /boot of a folder, in a partition of a disk's image.
+
+    Raises ToolError (ENVIRONMENT) when that fails.
+    """
     # What is written there belongs to root in the guest, whichever user starts it.
     first = [] if os.geteuid() == 0 else ["fakeroot", "--"]
-    options = f"offset={BOOT.start * MIB},root_owner=0:0"
+    options = f"offset={partition.start * MIB},root_owner=0:0"
     result = process.run(
         [
             *first,
             preflight.which("mke2fs") or "mke2fs",
             *("-q", "-F", "-t", "ext4", "-L", LABEL, "-U", UUID, "-m", "0", "-E", options),
-            *("-d", tree, image, f"{BOOT.size}M"),
+            *("-d", tree, image, f"{partition.size}M"),
         ]
     )
     if result.returncode != 0:

@@ -76,11 +76,18 @@ class Machine:
     """Cores that can be added while the guest runs."""
     boot_disk: bool = False
     """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
+    like_powervm: bool = False
+    """The firmware boots the root disk. Disks, network and random numbers are PowerVM's virtual devices."""
 
     @property
     def cpus(self) -> int:
         """Logical CPUs with every thread online."""
         return self.cores * self.threads
+
+    @property
+    def by_firmware(self) -> bool:
+        """Whether firmware and a boot loader start the kernel, and not QEMU."""
+        return self.boot_disk or self.like_powervm
 
 
 def default_memory(cpus: int) -> int:
@@ -109,9 +116,9 @@ def check(arch: Arch, cores: int, threads: int, accel: str, spare_cores: int = 0
         raise ToolError(f"KVM cannot run {arch.name} on this machine", "use --accel tcg", ExitCode.USAGE)
 
 
-def kernel_command_line(arch: Arch, extra: str = "") -> str:
+def kernel_command_line(arch: Arch, extra: str = "", root: str = "/dev/vda") -> str:
     """Return the command line of the default kernel: quiet enough to be quick, loud enough for a verdict."""
-    words = ["root=/dev/vda", "rw", f"console={arch.console}", "panic=10", "loglevel=6", "net.ifnames=0"]
+    words = [f"root={root}", "rw", f"console={arch.console}", "panic=10", "loglevel=6", "net.ifnames=0"]
     return " ".join([*words, *extra.split()])
 
 
@@ -120,6 +127,7 @@ def command(machine: Machine) -> list[str]:
 
     Relative names also keep socket paths under the 108 bytes a Unix socket may have.
     """
+    devices = POWERVM if machine.like_powervm else VIRTIO
     return [
         machine.arch.qemu,
         *("-name", f"lpar-lab-{machine.name}"),
@@ -131,21 +139,48 @@ def command(machine: Machine) -> list[str]:
         *(["-plugin", machine.plugin] if machine.plugin else []),
         *("-smp", _processors(machine)),
         *("-m", str(machine.memory)),
-        *([] if machine.boot_disk else ["-kernel", str(machine.kernel), "-append", machine.command_line]),
+        *([] if machine.by_firmware else ["-kernel", str(machine.kernel), "-append", machine.command_line]),
+        *(word for bus in devices.buses for word in ("-device", bus)),
         *("-drive", f"file={OVERLAY},format=qcow2,if=none,id=root,cache=unsafe,discard=unmap"),
-        *("-device", "virtio-blk-pci,drive=root,serial=lab-root"),
+        *("-device", devices.root),
         *("-drive", f"file={SEED},format=raw,if=none,id=seed,read-only=on"),
-        *("-device", "virtio-blk-pci,drive=seed,serial=lab-seed"),
+        *("-device", devices.seed),
         *(_boot_disk() if machine.boot_disk else []),
         *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{machine.ssh_port}-:22"),
-        *("-device", "virtio-net-pci,netdev=net,romfile="),
+        *("-device", devices.network),
         *("-object", "rng-random,id=rng,filename=/dev/urandom"),
-        *("-device", "virtio-rng-pci,rng=rng"),
+        *("-device", devices.random),
         *("-chardev", f"socket,id=console,path={CONSOLE_SOCKET},server=on,wait=off,logfile={CONSOLE_LOG}"),
         *("-serial", "chardev:console"),
         *("-chardev", f"socket,id=qmp,path={QMP_SOCKET},server=on,wait=off"),
         *("-mon", "chardev=qmp,mode=control"),
     ]
+
+
+@dataclass(frozen=True)
+class Devices:
+    """A guest's devices, as QEMU's -device has them."""
+
+    root: str
+    seed: str
+    network: str
+    random: str
+    buses: tuple[str, ...] = ()
+
+
+VIRTIO = Devices(
+    "virtio-blk-pci,drive=root,serial=lab-root",
+    "virtio-blk-pci,drive=seed,serial=lab-seed",
+    "virtio-net-pci,netdev=net,romfile=",
+    "virtio-rng-pci,rng=rng",
+)
+POWERVM = Devices(
+    "scsi-hd,drive=root,bus=vscsi.0,serial=lab-root,bootindex=0",
+    "scsi-hd,drive=seed,bus=vscsi.0,serial=lab-seed",
+    "spapr-vlan,netdev=net",
+    "spapr-rng,rng=rng",
+    ("spapr-vscsi,id=vscsi",),
+)
 
 
 def _processors(machine: Machine) -> str:
@@ -165,7 +200,7 @@ def _boot_disk() -> list[str]:
 def _machine(machine: Machine) -> list[str]:
     tcg = machine.accel == "tcg"
     if machine.arch is PPC64LE:
-        firmware = [] if machine.boot_disk else [VOF]
+        firmware = [] if machine.by_firmware else [VOF]
         model = ",".join(["pseries", *firmware, *TCG_CAPABILITIES]) if tcg else "pseries"
         cpu = "power10" if tcg else "host"
     else:

@@ -30,9 +30,13 @@ loopback only, so one consistent archive is worth more here than the latest fixe
 UNSETTLED = re.compile(r"Mirror sync in progress|File has unexpected size|Hash Sum mismatch|404 +Not Found")
 """What apt reports of a mirror whose files do not belong together, or that lacks some of its lists."""
 SIZE = "2G"
+RECORD = "disk.json"
 UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
 """Fixed, so that the same tree gives the same image."""
 OVERLAY = Path(__file__).parent / "data" / "rootfs"
+OVERLAY_TAR = "overlay.tar"
+WORK = "LPAR_LAB_WORK"
+"""Variable by which hooks find what Style.prepare() fetched."""
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 
 PACKAGES = (
@@ -98,10 +102,58 @@ class Disk:
         """/boot of guests with a boot loader, without a kernel; the base disk's own is empty."""
         return self.image.with_name("boot")
 
+    @property
+    def kernel(self) -> str:
+        """Release of the kernel that is installed on it; empty for none."""
+        return str(json.loads(self.image.with_name(RECORD).read_text()).get("kernel", ""))
 
-def packages(arch: Arch) -> tuple[str, ...]:
+
+class Style:
+    """How a base disk is made: this one has no kernel, and is one file system without partitions."""
+
+    name = ""
+    """What such guests are like."""
+    packages: tuple[str, ...] = ()
+    """Packages that it has beside those of all."""
+    needs: tuple[preflight.Need, ...] = ()
+    """What making it takes on this machine, beside the tools for all."""
+    size = SIZE
+
+    def of(self, arch: Arch) -> str:
+        """Name the disks of this style for an architecture, in file names."""
+        return "-".join(word for word in (arch.name, self.name) if word)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files laid over the packages' own, by path inside the guest."""
+        return overlay_files()
+
+    def links(self) -> dict[str, str]:
+        """Return the links laid over the packages' own: path inside the guest to target."""
+        return links()
+
+    def hooks(self, arch: Arch) -> list[str]:
+        """Return what mmdebstrap does in the installed system."""
+        return grub.hooks(arch)
+
+    def check(self) -> None:
+        """Raise ToolError for what this machine lacks to make the disk."""
+        preflight.require(self.needs)
+
+    def prepare(self, arch: Arch, work: Path, paths: Paths, say: Say) -> None:
+        """Fetch into WORK what the hooks need."""
+
+    def pack(self, root_tar: Path, finished: Path, work: Path) -> dict[str, str]:
+        """Make the image in FINISHED of the installed system; return what the disk's record has of it."""
+        _pack(root_tar, finished, work)
+        return {}
+
+
+PLAIN = Style()
+
+
+def packages(arch: Arch, style: Style = PLAIN) -> tuple[str, ...]:
     """Return the packages asked for, dependencies not counted."""
-    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()), *grub.packages(arch))
+    return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()), *grub.packages(arch), *style.packages)
 
 
 def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
@@ -161,18 +213,18 @@ def archive_options(arch: Arch) -> list[str]:
     ]
 
 
-def cache_key(arch: Arch, release: str) -> str:
+def cache_key(arch: Arch, release: str, style: Style = PLAIN) -> str:
     """Hash everything this project decides about the disk. Package versions are the archive's, not ours."""
-    files = {path: hashlib.sha256(content).hexdigest() for path, content in overlay_files().items()}
+    files = {path: hashlib.sha256(content).hexdigest() for path, content in style.files().items()}
     recipe = {
         "recipe": RECIPE,
         "arch": arch.debian,
         "suites": [asdict(Suite(debian.MAIN, release))],
-        "packages": packages(arch),
-        "size": SIZE,
+        "packages": packages(arch, style),
+        "size": style.size,
         "files": files,
-        "links": links(),
-        "hooks": grub.hooks(arch),
+        "links": style.links(),
+        "hooks": style.hooks(arch),
     }
     return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
@@ -221,70 +273,73 @@ def make_overlay(disk: Disk, folder: Path) -> None:
         raise ToolError(f"qemu-img failed: {process.last_line(result.output)}", "check the free disk space")
 
 
-def find(arch: Arch, paths: Paths) -> Disk | None:
+def find(arch: Arch, paths: Paths, style: Style = PLAIN) -> Disk | None:
     """Return the cached base disk for the present recipe, of the first release that has one, or None."""
-    disks = (_disk(arch, release, paths) for release in RELEASES)
+    disks = (_disk(arch, release, paths, style) for release in RELEASES)
     return next((disk for disk in disks if disk.image.exists()), None)
 
 
-def _disk(arch: Arch, release: str, paths: Paths) -> Disk:
+def _disk(arch: Arch, release: str, paths: Paths, style: Style) -> Disk:
     """Where the disk is, or will be."""
-    key = cache_key(arch, release)
-    return Disk(arch.name, release, key, paths.rootfs / f"{arch.name}-{key[:16]}" / "disk.img")
+    key = cache_key(arch, release, style)
+    return Disk(arch.name, release, key, paths.rootfs / f"{style.of(arch)}-{key[:16]}" / "disk.img")
 
 
-def build(arch: Arch, paths: Paths, say: Say) -> Disk:
+def build(arch: Arch, paths: Paths, say: Say, style: Style = PLAIN) -> Disk:
     """Return the base disk for `arch`, building it when the cache has none.
 
     Raises ToolError (ENVIRONMENT): missing tools, no network, foreign programs do not run, disk full.
     """
-    disk = _cached_or_built(arch, paths, say)
+    disk = _cached_or_built(arch, paths, say, style)
     if disk.release != RELEASES[0]:
         say(
-            f"root file system for {arch.name}: Debian {disk.release}, as {RELEASES[0]} could not be had;"
-            f" to try again, remove {disk.image.parent}"
+            f"root file system for {style.of(arch)}: Debian {disk.release}, as {RELEASES[0]} could not be had"
+            f"; to try again, remove {disk.image.parent}"
         )
     return disk
 
 
-def _cached_or_built(arch: Arch, paths: Paths, say: Say) -> Disk:
-    cached = find(arch, paths)
+def _cached_or_built(arch: Arch, paths: Paths, say: Say, style: Style) -> Disk:
+    cached = find(arch, paths, style)
     if cached:
         return cached
+    style.check()
     preflight.require((*preflight.ROOTFS, *preflight.file_system()))
     ensure_foreign_programs_run(arch)
     scratch.need_space(paths.cache, 5, "building a root file system")
-    with lock.held(paths.locks / f"rootfs-{arch.name}.lock", say, f"the {arch.name} root file system"):
-        cached = find(arch, paths)
+    with lock.held(
+        paths.locks / f"rootfs-{style.of(arch)}.lock", say, f"the {style.of(arch)} root file system"
+    ):
+        cached = find(arch, paths, style)
         if cached:
             return cached
         for release in RELEASES[:-1]:
             try:
-                return _build(_disk(arch, release, paths), arch, paths, say)
+                return _build(release, arch, paths, say, style)
             except UnsettledMirrorError as error:
                 say(f"{error.message}; taking another release")
-        return _build(_disk(arch, RELEASES[-1], paths), arch, paths, say)
+        return _build(RELEASES[-1], arch, paths, say, style)
 
 
-def _build(disk: Disk, arch: Arch, paths: Paths, say: Say) -> Disk:
+def _build(release: str, arch: Arch, paths: Paths, say: Say, style: Style) -> Disk:
+    disk = _disk(arch, release, paths, style)
     with scratch.folder(paths.scratch, "rootfs") as work:
         (work / "tmp").mkdir()
-        overlay = work / "overlay.tar"
-        overlay.write_bytes(overlay_tar(overlay_files(), links()))
-        say(f"root file system for {arch.name}: installing Debian {disk.release}")
-        root_tar = _bootstrap(arch, disk.release, overlay, work, say)
+        (work / OVERLAY_TAR).write_bytes(overlay_tar(style.files(), style.links()))
+        style.prepare(arch, work, paths, say)
+        say(f"root file system for {style.of(arch)}: installing Debian {release}")
+        root_tar = _bootstrap(arch, release, style, work, say)
         finished = work / "finished"
         finished.mkdir()
-        say(f"root file system for {arch.name}: writing the disk image")
-        _pack(root_tar, finished, work)
-        (finished / "disk.json").write_text(
-            json.dumps({"arch": arch.name, "suite": disk.release, "key": disk.key}, indent=2) + "\n"
-        )
+        say(f"root file system for {style.of(arch)}: writing the disk image")
+        record = {"arch": arch.name, "suite": release, "key": disk.key}
+        record |= style.pack(root_tar, finished, work)
+        (finished / RECORD).write_text(json.dumps(record, indent=2) + "\n")
         scratch.publish(finished, disk.image.parent)
     return disk
 
 
-def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) -> Path:
+def _bootstrap(arch: Arch, release: str, style: Style, work: Path, say: Say) -> Path:
     """Install the packages and the overlay into a tar file below `work`."""
     root_tar = work / "root.tar"
     log = work / "mmdebstrap.log"
@@ -294,22 +349,22 @@ def _bootstrap(arch: Arch, release: str, overlay: Path, work: Path, say: Say) ->
             "mmdebstrap",
             "--variant=minbase",
             *archive_options(arch),
-            f"--include={','.join(packages(arch))}",
+            f"--include={','.join(packages(arch, style))}",
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
             "--dpkgopt=path-exclude=/usr/share/locale/*",
-            f"--customize-hook=tar-in {overlay} /",
+            f"--customize-hook=tar-in {work / OVERLAY_TAR} /",
             '--customize-hook=rm -f "$1"/etc/ssh/ssh_host_*',
             '--customize-hook=: > "$1"/etc/machine-id',
-            *(f"--customize-hook={hook}" for hook in grub.hooks(arch)),
+            *(f"--customize-hook={hook}" for hook in style.hooks(arch)),
             release,
             root_tar,
             "-",
         ],
         log=log,
-        env={**os.environ, "TMPDIR": str(work / "tmp")},
+        env={**os.environ, "TMPDIR": str(work / "tmp"), WORK: str(work)},
         stdin=sources(release).encode(),
-        tick=lambda: slow(f"root file system for {arch.name}: {process.last_line(_tail(log))}"),
+        tick=lambda: slow(f"root file system for {style.of(arch)}: {process.last_line(_tail(log))}"),
     )
     if result.returncode != 0:
         raise _bootstrap_failure(arch, release, _tail(log))
@@ -342,15 +397,19 @@ def _pack(root_tar: Path, finished: Path, work: Path) -> None:
     root = os.geteuid() == 0
     first: list[str | Path] = [] if root else ["fakeroot", "-s", state, "--"]
     then: list[str | Path] = [] if root else ["fakeroot", "-i", state, "--"]
-    _must([*first, "tar", "-x", "--numeric-owner", "--exclude=./dev/*", "-f", root_tar, "-C", tree])
+    must([*first, "tar", "-x", "--numeric-owner", "--exclude=./dev/*", "-f", root_tar, "-C", tree])
     (finished / "boot").mkdir()
     (tree / "boot/grub").rename(finished / "boot/grub")
     mke2fs = preflight.which("mke2fs") or "mke2fs"
     options = ["-q", "-t", "ext4", "-L", "lpar-lab", "-U", UUID, "-E", "root_owner=0:0", "-m", "0"]
-    _must([*then, mke2fs, *options, "-d", tree, finished / "disk.img", SIZE])
+    must([*then, mke2fs, *options, "-d", tree, finished / "disk.img", SIZE])
 
 
-def _must(command: Iterable[str | Path]) -> None:
+def must(command: Iterable[str | Path]) -> str:
+    """Run a tool and return what it printed.
+
+    Raises ToolError (ENVIRONMENT) with its last line when it fails.
+    """
     words = list(command)
     result = process.run(words)
     if result.returncode != 0:
@@ -359,3 +418,4 @@ def _must(command: Iterable[str | Path]) -> None:
             "check the free disk space, then try again",
             ExitCode.ENVIRONMENT,
         )
+    return result.output

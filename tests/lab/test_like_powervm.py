@@ -1,0 +1,125 @@
+"""A package of a kernel with Debian's configuration, booted and removed like a partition's of PowerVM."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hotplug_common.guest import powervm
+from hotplug_timer.reader import Run
+from tests.lab.labtools import Lab, reboot, timed
+
+# The disk takes a quarter of an hour to be made, the kernel half an hour and more: both are kept.
+pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
+
+GUEST = "lpar"
+LISTING = "find /boot /lib/modules /etc -printf '%y %p\\n' | sort; sha256sum /boot/grub/grub.cfg"
+#: What a host lives on: modules in use, mounts, firewall, and that no unit failed.
+SERVICES = (
+    "lsmod | cut -d' ' -f1 | sort; findmnt --real --noheadings --output TARGET,SOURCE,FSTYPE;"
+    " nft list ruleset; systemctl --failed --plain --no-legend"
+)
+
+
+@dataclass(frozen=True)
+class Guest:
+    """The running guest, and the release of the kernel that Debian's packages brought."""
+
+    lab: Lab
+    debian: str
+
+    def ssh(self, command: str, timeout: float = 600) -> str:
+        return self.lab.must("ssh", GUEST, "--", command, timeout=timeout)
+
+    def boot(self, release: str) -> None:
+        """Make a kernel GRUB's default by the distribution's own tool, and boot it."""
+        entry = entry_of(self.ssh("cat /boot/grub/grub.cfg"), release)
+        self.ssh(f"grub-set-default '{entry}'")
+        reboot(self.lab, GUEST)
+        assert self.ssh("uname -r").strip() == release
+
+
+def entry_of(config: str, release: str) -> str:
+    """Return GRUB's name for the menu entry of a kernel, which is in a submenu."""
+    menu = re.search(r"^submenu .*\$menuentry_id_option '([^']+)'", config, re.MULTILINE)
+    entry = re.search(rf"\$menuentry_id_option '(gnulinux-{re.escape(release)}-advanced-[^']+)'", config)
+    assert menu, config
+    assert entry, config
+    return f"{menu[1]}>{entry[1]}"
+
+
+@pytest.fixture(scope="module")
+def guest(lab: Lab) -> Iterator[Guest]:
+    lab.must("up", GUEST, "--like", powervm.NAME, timeout=7200)
+    running = Guest(lab, lab.must("ssh", GUEST, "--", "uname -r").strip())
+    running.ssh("update-grub")
+    yield running
+    lab.must("down", GUEST)
+
+
+@pytest.fixture(scope="module")
+def artifact(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The patched kernel with the configuration and the modules of the guest, and its package."""
+    folder = tmp_path_factory.mktemp("host")
+    (folder / "config").write_text(guest.ssh(f"cat /boot/config-{guest.debian}"))
+    (folder / "lsmod").write_text(guest.ssh("lsmod"))
+    words = ("--variant", "patched", "--config-from", folder / "config", "--trim-to", folder / "lsmod")
+    return Path(
+        guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000).strip()
+    )
+
+
+def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
+    pid = guest.lab.qemu(GUEST)
+    assert pid
+    assert "-kernel" not in guest.lab.processes()[pid]
+    assert guest.ssh("findmnt --noheadings --output SOURCE,FSTYPE /").split() == [powervm.ROOT, "xfs"]
+    assert "BOOT_IMAGE=/vmlinux-" in guest.ssh("cat /proc/cmdline")
+    assert "Radix" in guest.ssh("grep ^MMU /proc/cpuinfo")
+    assert {"ibmvscsi", "ibmveth", "dm_mod", "xfs", "nf_tables"} <= set(guest.ssh("lsmod").split())
+    assert "policy drop" in guest.ssh("nft list ruleset")
+    assert guest.ssh("systemctl --failed --plain --no-legend") == ""
+    assert guest.ssh("ppc64_cpu --smt").strip() == "SMT=8"
+
+
+def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
+    guest: Guest, artifact: Path, tmp_path: Path
+) -> None:
+    built = json.loads(artifact.read_text())
+    (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
+    before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
+    stock = timed(guest.lab, GUEST, "debian", 2, tmp_path)
+
+    deb = (artifact.parent / image["file"]).read_bytes()
+    guest.lab.must("ssh", GUEST, "--", "cat > /var/tmp/kernel.deb", stdin=deb)
+    guest.ssh("dpkg --install /var/tmp/kernel.deb && rm /var/tmp/kernel.deb", 1800)
+    installed = guest.ssh(LISTING)
+    for name in (f"/boot/initrd.img-{built['release']}", f"/boot/vmlinux-{built['release']}"):
+        assert f"f {name}\n" in installed
+    guest.boot(built["release"])
+    assert guest.ssh(SERVICES) == lives_on
+    patched = timed(guest.lab, GUEST, "patched", 2, tmp_path)
+    assert stock.host.kernel_release == guest.debian
+    assert patched.host.kernel_release == built["release"]
+    assert_bulk(patched)
+    assert "CPUs go down one by one" not in guest.ssh("dmesg")
+
+    guest.boot(guest.debian)
+    guest.ssh("grub-editenv - unset saved_entry")
+    guest.ssh(f"dpkg --purge {image['name']}", 1800)
+    assert guest.ssh(LISTING) == before
+
+
+def assert_bulk(run: Run) -> None:
+    """All CPUs went in one chunk, none of them one by one, at a grace period or two, and one rendezvous."""
+    off, on = (item.counts for item in run.iterations if item.counts)
+    assert off
+    assert on
+    assert (off["chunks"], off["serial_chunks"]) == (1, 0)
+    assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
+    assert (on["stop_machine"], on["domain_rebuild"]) == (0, 1)
