@@ -48,7 +48,7 @@ CONFIRM_BOOTS = 3
 CREEP_ALPHA = 0.001
 WEEK, MIN_WEEKS = 7, 4
 #: Steps of so many (long-run) standard deviations are found: within ten nights anywhere, and by the last look
-#: at a new kernel. In three of four series, as simulated by tests/hotplug_timer/history/test_power.py.
+#: at a new kernel. In 7 of 10 series, as simulated by tests/hotplug_timer/history/test_power.py.
 FOUND, FOUND_AT_KERNEL = 2.0, 1.0
 
 
