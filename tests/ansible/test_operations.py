@@ -83,7 +83,7 @@ def test_every_host_is_in_the_table_and_one_that_is_unfit_fails_it(host: FakeLpa
     assert "gone: unreachable for ab" in flat
     text = (host.results / "preflight.md").read_text()
     assert "| on |  |  | not loaded |" in text
-    assert "- no-go: somebody has loaded a kernel for kexec already; make sure nobody needs it" in text
+    assert "- no-go: somebody has loaded a kernel for kexec already; make sure that it is not needed" in text
     assert (
         "- go-with-warnings: neither kdump nor fadump is ready, so a crash leaves no dump; start kdump"
         in text

@@ -164,7 +164,7 @@ def test_check_mode_changes_nothing_and_is_honest(node: FakeLpar) -> None:
 def test_without_systemd_there_is_no_schedule(node: FakeLpar) -> None:
     (node.root / "bin/systemctl").write_text("#!/bin/sh\necho offline; exit 1\n")
 
-    assert_fails(node.play("schedule.yml"), "systemd does not run here, it says 'offline'")
+    assert_fails(node.play("schedule.yml"), "systemd does not run here, it reports 'offline'")
     assert not list((node.root / "etc/systemd/system").iterdir())
 
 
