@@ -459,7 +459,10 @@ REFUSED = [
         on_secure_boot,
     ),
     Case(
-        "large", ["free and the kernel's package needs", "there; remove unused kernels"], {"boot": "once"}, too_large
+        "large",
+        ["free and the kernel's package needs", "there; remove unused kernels"],
+        {"boot": "once"},
+        too_large,
     ),
     # In a fleet of several kinds.
     Case(
