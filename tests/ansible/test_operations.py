@@ -120,7 +120,7 @@ def test_the_running_kernel_is_timed_compared_and_reported(host: FakeLpar) -> No
     host.put("sys/devices/system/cpu/smt/control", "off")
     host.put("sys/devices/system/cpu/online", "0,8")
 
-    result = time(host, ab_variant_name="before")
+    result = time(host, ab_variant_name="before", ab_repeat=2)
 
     assert result.code == 0, result.output
     assert not [command for command in host.commands() if command[0] == "kexec"]
