@@ -119,7 +119,7 @@ def test_a_history_of_years_opens(open_page: Open, tmp_path: Path) -> None:
     assert path.stat().st_size < 500_000
     opened = open_page(path, PHONE)
     assert width_of(opened) == PHONE
-    assert "Only the newest runs are drawn" in opened.inner_text("figcaption")
+    assert "Only the newest nights are drawn" in opened.inner_text("figcaption")
 
 
 @schemes
