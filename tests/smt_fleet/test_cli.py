@@ -320,9 +320,9 @@ def test_where_a_switch_takes_an_hour_each_boot_has_one_iteration_and_the_hours_
     assert stand.call("ab", *words, "--switch-minutes", "19", "--iterations", "2", "--minutes", "60")[0] == 0
     given = variables(stand.calls()[-1])
     assert (given["ab_iterations"], given["fleet_host_minutes"]) == (2, 60)
-    for boots in ("3", "0"):
-        code, _, err = stand.call("ab", *words, "--boots", boots)
-        assert (code, f"'{boots}' is not" in err) == (2, True)
+    for option, number in (("--boots", "3"), ("--boots", "0"), ("--iterations", "0")):
+        code, _, err = stand.call("ab", *words, option, number)
+        assert (code, f"'{number}' is not" in err) == (2, True)
 
 
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:

@@ -17,7 +17,7 @@ from hotplug_common import lock
 from hotplug_common.files import write_files
 from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
 from hotplug_host import __version__, termination
-from hotplug_host.arguments import count, even
+from hotplug_host.arguments import count, even, positive
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.judge import PURPOSES, SWITCH
@@ -220,7 +220,7 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--iterations",
-        type=count,
+        type=positive,
         metavar="N",
         help=f"of off and on in each boot (default: 3, or 1 with --switch-minutes of {LONG_MIN} and more)",
     )
