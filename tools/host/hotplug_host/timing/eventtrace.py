@@ -18,6 +18,12 @@ def parse_losses(text: str) -> int:
     return lost
 
 
+def lost_below(fs: Sysfs, per_cpu: str) -> int:
+    """Return how many events the buffers of all CPUs lost, from the directory PER_CPU of a trace instance."""
+    stats = (f"{per_cpu}/{path.name}/stats" for path in fs.glob(per_cpu, "cpu[0-9]*"))
+    return sum(parse_losses(fs.read(name)) for name in stats)
+
+
 class EventTrace:
     """Records EVENTS, each as SYSTEM/NAME, in the trace instance NAME below the directory TRACING."""
 
@@ -47,9 +53,7 @@ class EventTrace:
 
     def lost(self) -> int:
         """Return how many events did not fit into the buffers of the CPUs."""
-        where = f"{self._instance}/per_cpu"
-        stats = (f"{where}/{path.name}/stats" for path in self._fs.glob(where, "cpu[0-9]*"))
-        return sum(parse_losses(self._fs.read(name)) for name in stats)
+        return lost_below(self._fs, f"{self._instance}/per_cpu")
 
     def stop(self) -> None:
         """End recording and forget what was recorded; OSError as the kernel returns it."""

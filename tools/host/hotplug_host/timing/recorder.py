@@ -21,7 +21,7 @@ from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing import tracing
 from hotplug_host.timing.counters import TRACING_DIRS, find_tracing
-from hotplug_host.timing.eventtrace import EventTrace, parse_losses
+from hotplug_host.timing.eventtrace import EventTrace, lost_below
 from hotplug_host.timing.tracing import GRAPH, MODES, NEEDS, OFFCPU, STATE_EVENTS, STATES
 
 INSTANCE = "hotplug-timer-trace"
@@ -137,9 +137,9 @@ class Recorder:
         return frozenset(line.split()[0] for line in text.splitlines() if line.strip())
 
     def _losses(self, mode: str) -> int:
-        where = self._file("per_cpu" if mode == GRAPH else f"instances/{INSTANCE}/per_cpu")
-        stats = (f"{where}/{path.name}/stats" for path in self._fs.glob(where, "cpu[0-9]*"))
-        return sum(parse_losses(self._fs.read(name)) for name in stats)
+        return lost_below(
+            self._fs, self._file("per_cpu" if mode == GRAPH else f"instances/{INSTANCE}/per_cpu")
+        )
 
     def _buffer_size(self) -> str | None:
         text = self._fs.read_optional(self._file("buffer_size_kb")) or ""

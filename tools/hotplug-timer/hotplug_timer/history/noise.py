@@ -70,7 +70,6 @@ def correlation(residuals: Floats) -> float:
     """Return the correlation of each with the one before, as far as it makes means less sure."""
     square = float(residuals @ residuals)
     found = float(residuals[1:] @ residuals[:-1]) / square if square else 0.0
-    found = float(residuals[1:] @ residuals[:-1]) / square if square else 0.0
     return min(max(found, 0.0), MAX_CORRELATION)
 
 
