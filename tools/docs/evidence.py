@@ -16,6 +16,7 @@ from typing import Any
 import jinja2
 
 from docpages import blocks
+from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import figures
 from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
@@ -26,7 +27,6 @@ DATA = ROOT / "docs/data"
 EVIDENCE = ROOT / "docs/evidence"
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 PASSED, NOT_PASSED, NOT_RUN = "passed", "not passed", "not run"
-PATCHED = "patched"
 HINT = "its first lines describe an entry"
 SHARED = ("conditions.md.j2",)
 """Templates that others include."""

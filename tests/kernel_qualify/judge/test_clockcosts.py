@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from hotplug_common.kernel.series import PATCHED, STOCK
 from kernel_qualify import keeping
 from kernel_qualify.judge import clockcosts, ktap, logs
-from kernel_qualify.judge.clockcosts import HPET, PATCHED, STOCK, Cost, Run
+from kernel_qualify.judge.clockcosts import HPET, Cost, Run
 
 CALLS = 1000
 

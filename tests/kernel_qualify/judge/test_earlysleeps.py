@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from hotplug_common.kernel.series import PATCHED, STOCK, VARIANTS
 from kernel_qualify import keeping
 from kernel_qualify.judge import earlysleeps
-from kernel_qualify.judge.earlysleeps import PATCHED, STOCK, Cost, Run
+from kernel_qualify.judge.earlysleeps import Cost, Run
 
 
 def records(
@@ -22,7 +23,7 @@ def records(
 
 def empty() -> tuple[Cost, ...]:
     """The profile takes 100 instructions of its own."""
-    return tuple(Cost(kernel, earlysleeps.NOTHING, 5, 500) for kernel in earlysleeps.KERNELS)
+    return tuple(Cost(kernel, earlysleeps.NOTHING, 5, 500) for kernel in VARIANTS)
 
 
 def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
@@ -30,7 +31,7 @@ def run(before: float, after: float, early: int = 0, **changes: Any) -> Run:
     stock = earlysleeps.sleeps(STOCK, records(before, **changes))
     patched = earlysleeps.sleeps(PATCHED, records(after, early=early, **changes))
     costs = (*empty(), Cost(STOCK, "f", 10, 3000), Cost(PATCHED, "f", 10, 2500), Cost(PATCHED, "g", 1, 1))
-    suspended = {kernel: {"core": True} for kernel in earlysleeps.KERNELS}
+    suspended = {kernel: {"core": True} for kernel in VARIANTS}
     return Run("6.12", "ppc64le", "decrementer", {}, (*stock, *patched), costs, suspended)
 
 
@@ -130,7 +131,7 @@ def test_sleeps_that_are_later_than_on_stock_are_told() -> None:
 
 def coupled(*programmed: int) -> Run:
     """The coupled decrementer, with instructions of a call on stock and patched."""
-    kernels = zip(earlysleeps.KERNELS, programmed, strict=False)
+    kernels = zip(VARIANTS, programmed, strict=False)
     costs = [Cost(kernel, earlysleeps.PROGRAM, 10, 10 * (count + 100)) for kernel, count in kernels]
     return replace(run(-500, 0), line="7.3", costs=(*empty(), *costs))
 

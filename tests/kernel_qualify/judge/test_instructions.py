@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from hotplug_common.kernel.series import PATCHED, STOCK
 from kernel_qualify import keeping
 from kernel_qualify.guest.instructions import text_symbols
 from kernel_qualify.judge import instructions
-from kernel_qualify.judge.instructions import PATCHED, STOCK, Run, Switches
+from kernel_qualify.judge.instructions import Run, Switches
 
 KALLSYMS = """\
 c000000000010000 T _stext

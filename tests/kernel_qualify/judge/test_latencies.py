@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from hotplug_common import stats
+from hotplug_common.kernel.series import PATCHED, STOCK
 from kernel_qualify import keeping
 from kernel_qualify.judge import latencies
-from kernel_qualify.judge.latencies import PATCHED, STOCK, Latency, Run
+from kernel_qualify.judge.latencies import Latency, Run
 
 STEADY = tuple(1.0 + 0.01 * number for number in range(10))
 JUMPY = (1.0, 9.0, 2.0, 8.0, 3.0, 7.0)

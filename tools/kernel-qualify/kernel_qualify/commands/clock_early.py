@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hotplug_common.kernel import series
 from hotplug_common.ui import out
 from hotplug_host.arguments import positive
 from hotplug_host.subcommands import add_subcommand
@@ -107,7 +108,7 @@ def _find(order: Order, timer: Timer, rounds: int, sleeps: str, ground: Ground) 
     script = ["early", f"--ppms={PPMS}", "--sleeps", sleeps, "--rounds", str(rounds)]
     script += ["--suspends", *earlysleeps.SUSPENDS[order.arch]]
     found, programming = {}, {}
-    for kernel in earlysleeps.KERNELS:
+    for kernel in series.VARIANTS:
         append = f"{QUIET} {timer.words}".strip()
         guest.order = replace(order, variant=kernel, cores=1)
         programming[kernel] = guest.alone("programming", append=append, icount=True)
@@ -117,7 +118,7 @@ def _find(order: Order, timer: Timer, rounds: int, sleeps: str, ground: Ground) 
     run = earlysleeps.Run(
         order.line,
         order.arch,
-        next(record["name"] for record in found[earlysleeps.PATCHED] if record["kind"] == "device"),
+        next(record["name"] for record in found[series.PATCHED] if record["kind"] == "device"),
         {kernel: records[0]["release"] for kernel, records in found.items()},
         tuple(sleep for kernel, records in found.items() for sleep in earlysleeps.sleeps(kernel, records)),
         tuple(cost for kernel, records in programming.items() for cost in earlysleeps.costs(kernel, records)),

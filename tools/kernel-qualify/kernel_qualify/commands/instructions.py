@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from hotplug_common import process
 from hotplug_common.arch import PPC64LE
+from hotplug_common.kernel import series
 from hotplug_common.ui import out
 from hotplug_host.arguments import positive
 from hotplug_host.errors import ToolError
@@ -83,10 +84,11 @@ def _find(orders: Sequence[Order], number: int, ground: Ground) -> list[str]:
         raise ToolError(f"cc failed: {process.last_line(done.output)}", "install gcc and libc6-dev")
     found: list[instructions.Switches] = []
     releases = {}
-    for kernel in instructions.KERNELS:
+    for kernel in series.VARIANTS:
         symbols = _symbols(replace(orders[0], variant=kernel, cores=1, threads=1), ground)
         for order in orders:
-            spans = ground.results / f"{kernel}-{order.cores * order.threads}.jsonl"
+            cpus = order.cores * order.threads
+            spans = ground.results / f"{kernel}-{cpus}.jsonl"
             records = ground.guest(replace(order, variant=kernel)).alone(
                 NAME,
                 *("--switches", str(number + 1)),
@@ -97,7 +99,6 @@ def _find(orders: Sequence[Order], number: int, ground: Ground) -> list[str]:
             facts = verdicts.the(records, "machine")
             releases[kernel] = facts["release"]
             counted = [json.loads(line) for line in spans.read_text().splitlines()]
-            cpus = order.cores * order.threads
             found += instructions.switches(kernel, cpus, len(facts["victims"]), counted)
     run = instructions.Run(orders[0].line, orders[0].arch, orders[0].threads, releases, tuple(found))
     keeping.save(run, ground.results / "instructions.json")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hotplug_common import arch
+from hotplug_common.kernel import series
 from hotplug_common.ui import out
 from hotplug_host.subcommands import add_subcommand
 from kernel_qualify import keeping, options, rttests
@@ -58,9 +59,9 @@ def _find(order: Order, boots: int, ground: Ground) -> list[str]:
     folder.mkdir()
     files = rttests.files(arch.by_name(order.arch), folder, ground.paths, ground.say)
     append = f"{QUIET} tsc=reliable" if order.arch == "x86_64" else QUIET
-    records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in latencies.KERNELS}
+    records: dict[str, list[verdicts.Record]] = {kernel: [] for kernel in series.VARIANTS}
     guest = ground.guest(order)
-    for kernel in in_turns(latencies.KERNELS, boots, ground.say):
+    for kernel in in_turns(series.VARIANTS, boots, ground.say):
         guest.order = replace(order, variant=kernel)
         records[kernel] += guest.alone("rtprograms", "--runs", str(RUNS), files=files, append=append)
     run = latencies.Run(

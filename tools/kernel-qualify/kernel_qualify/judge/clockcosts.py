@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotplug_common.kernel.series import PATCHED, STOCK
 from kernel_qualify.judge.mdtable import heading, row
 from kernel_qualify.judge.verdicts import Record, of_kind
 
-STOCK = "stock"
-PATCHED = "patched"
 UNCOMBINED = "hpet-not-combined"
 """The experiment in which every CPU reads the HPET for itself."""
 KERNELS = (STOCK, UNCOMBINED, PATCHED)

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hotplug_common import stats
+from hotplug_common.kernel.series import PATCHED, STOCK, VARIANTS
 from kernel_qualify.judge.mdtable import heading, row, slower
 from kernel_qualify.judge.verdicts import Record, of_kind
 
-STOCK, PATCHED = "stock", "patched"
-KERNELS = (STOCK, PATCHED)
 MOST_PPM = 1.0
 """What a sleep of a second or more may be off, beyond rounding."""
 LEAST_SEEN_PPM = 50.0
@@ -102,10 +101,10 @@ class Run:
     def instructions(self, function: str) -> tuple[float, float] | None:
         """Those of a call in stock and in patched, without the profile's own; None if that is not known."""
         each = {(cost.kernel, cost.function): cost.each for cost in self.costs if cost.calls}
-        wanted = [(kernel, name) for kernel in KERNELS for name in (function, NOTHING)]
+        wanted = [(kernel, name) for kernel in VARIANTS for name in (function, NOTHING)]
         if not all(key in each for key in wanted):
             return None
-        before, after = (each[kernel, function] - each[kernel, NOTHING] for kernel in KERNELS)
+        before, after = (each[kernel, function] - each[kernel, NOTHING] for kernel in VARIANTS)
         return before, after
 
 

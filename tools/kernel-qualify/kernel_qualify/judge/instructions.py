@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hotplug_common.kernel.series import PATCHED, VARIANTS
 from kernel_qualify.judge.mdtable import heading, row
 
-STOCK, PATCHED = "stock", "patched"
-KERNELS = (STOCK, PATCHED)
 OPERATIONS = {"cpuhp_smt_disable": "off", "cpuhp_smt_enable": "on"}
 """The kernel's functions that begin a switch."""
 END = "control_show"
@@ -232,7 +231,9 @@ def table(runs: Sequence[Run]) -> str:
     ]
     lines = heading([*head, "waiting in rendezvous", "spinning", "dearest functions", "dearest in a turn"])
     for run in runs:
-        for one in sorted(run.switches, key=lambda one: (one.cpus, one.operation, KERNELS.index(one.kernel))):
+        for one in sorted(
+            run.switches, key=lambda one: (one.cpus, one.operation, VARIANTS.index(one.kernel))
+        ):
             shape = f"{run.arch}, {one.cpus // run.threads} x {run.threads}"
             off = one.operation == "off"
             cells = [shape, one.kernel, one.operation, str(one.number), f"{one.work_per_cpu:,.0f}"]

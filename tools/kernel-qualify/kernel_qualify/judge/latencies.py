@@ -15,11 +15,10 @@ import numpy as np
 
 from hotplug_common import stats
 from hotplug_common.boots import Effect, compare_all
+from hotplug_common.kernel.series import PATCHED, STOCK
 from kernel_qualify.judge.mdtable import heading, row, slower
 from kernel_qualify.judge.verdicts import Record, of_kind
 
-STOCK, PATCHED = "stock", "patched"
-KERNELS = (STOCK, PATCHED)
 COARSEST_PERCENT = 25.0
 """An interval that reaches further than this from the middle says nothing."""
 
