@@ -19,7 +19,7 @@ from docpages import blocks
 from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import figures
-from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
+from kernel_qualify.judge import clockcosts, cores, earlysleeps, gains, instructions, latencies
 from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +66,13 @@ KINDS = {
         figures.instruction_runs,
         instructions.problems,
         lambda run: f"{run.arch}, {', '.join(map(str, sorted({one.cpus for one in run.switches})))} CPUs",
+    ),
+    "cores": Kind(
+        "cores",
+        "cores.md",
+        figures.core_runs,
+        cores.problems,
+        lambda run: f"{run.arch}, {run.changes[0].cpus} CPUs",
     ),
     "latencies": Kind(
         "latencies",
@@ -288,6 +295,10 @@ class Figures:
     def instructions(self, line: str) -> str:
         """Return the runs of instructions."""
         return instructions.table(_of_line(figures.instruction_runs(), line))
+
+    def cores(self, line: str) -> str:
+        """Return the runs of cores."""
+        return cores.table(_of_line(figures.core_runs(), line))
 
     def latencies(self, line: str) -> str:
         """Return the runs of hackbench and cyclictest."""

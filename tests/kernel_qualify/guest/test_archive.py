@@ -13,6 +13,7 @@ from kernel_qualify.guest import main
 SCRIPTS = (
     *(
         "clocks",
+        "cores",
         "early",
         "injection",
         "instructions",

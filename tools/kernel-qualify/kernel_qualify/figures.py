@@ -1,7 +1,7 @@
 """The runs that docs/data keeps: reading them, and taking one more.
 
 Runs of speed go to docs/data/speed, those of clock-costs to docs/data/clocks, those of clock-early to
-docs/data/early, those of latencies to docs/data/latencies, those of instructions to docs/data/instructions.
+docs/data/early, those of latencies, instructions and cores to folders of these names.
 `make docs` makes the pages of docs/evidence from them.
 """
 
@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from kernel_qualify import keeping
-from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
+from kernel_qualify.judge import clockcosts, cores, earlysleeps, gains, instructions, latencies
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT / "docs/data"
@@ -20,6 +20,7 @@ CLOCKS = DATA / "clocks"
 EARLY = DATA / "early"
 LATENCIES = DATA / "latencies"
 INSTRUCTIONS = DATA / "instructions"
+CORES = DATA / "cores"
 
 
 def speed_runs() -> dict[Path, gains.Run]:
@@ -47,6 +48,11 @@ def instruction_runs() -> dict[Path, instructions.Run]:
     return {path: instructions.load(path) for path in sorted(INSTRUCTIONS.glob("*.json"))}
 
 
+def core_runs() -> dict[Path, cores.Run]:
+    """Return the kept runs of cores, by their files."""
+    return {path: cores.load(path) for path in sorted(CORES.glob("*.json"))}
+
+
 def line_of(path: Path) -> str:
     """Return the kernel line that a kept run is of: the first word of its name."""
     return path.name.partition("-")[0]
@@ -64,6 +70,8 @@ def keep(run: Path, line: str) -> Path:
         return keep_early(run)
     if "latencies" in facts:
         return keep_latencies(run)
+    if "changes" in facts:
+        return keep_cores(run)
     if "switches" in facts:
         return keep_instructions(run)
     return keep_clocks(run) if "costs" in facts else keep_speed(run, line)
@@ -91,6 +99,12 @@ def keep_instructions(run: Path) -> Path:
     """Take over an instructions.json."""
     loaded = instructions.load(run)
     return keeping.save(loaded, INSTRUCTIONS / f"{loaded.line}-{loaded.arch}.json")
+
+
+def keep_cores(run: Path) -> Path:
+    """Take over a cores.json."""
+    loaded = cores.load(run)
+    return keeping.save(loaded, CORES / f"{loaded.line}-{loaded.arch}-{loaded.changes[0].cpus}.json")
 
 
 def keep_speed(run: Path, line: str) -> Path:

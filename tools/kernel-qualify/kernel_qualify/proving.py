@@ -141,12 +141,13 @@ class Proving:
         self.say = say
         self.name = "proving"
 
-    def boot(self, *fragments: str, append: str = "", memory: int = 0) -> None:
+    def boot(self, *fragments: str, append: str = "", memory: int = 0, words: Sequence[str] = ()) -> None:
         """Start the guest, with these config fragments beside those that were ordered.
 
-        `memory` is that many MiB more than such a guest has anyway. Raises ToolError with lpar-lab's code.
+        `memory` is that many MiB more than such a guest has anyway; `words` are more of them for `lpar-lab
+        up`. Raises ToolError with lpar-lab's code.
         """
-        words = ["up", self.name, *self.order.up(fragments), "--timeout", "1200"]
+        words = ["up", self.name, *self.order.up(fragments), "--timeout", "1200", *words]
         cpus = self.order.cores * self.order.threads
         if self.order.kasan or memory:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]

@@ -33,7 +33,7 @@ def add(commands: Commands) -> None:
         "run",
         type=Path,
         metavar="RUN",
-        help="speed.json, clocks.json, early.json, latencies.json or instructions.json of a run",
+        help="speed.json, clocks.json, early.json, latencies.json, instructions.json or cores.json of a run",
     )
     options.add_line(parser)
     parser.set_defaults(handler=_run)
@@ -45,7 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except (ValueError, KeyError, TypeError) as error:
         raise ToolError(
             f"{arguments.run} is no run of this program: {error}",
-            "name what speed, clock-costs, clock-early, latencies or instructions has written",
+            "name what speed, clock-costs, clock-early, latencies, instructions or cores has written",
             ExitCode.INPUT,
         ) from error
     return ExitCode.OK

@@ -1,0 +1,124 @@
+"""Cores that the hypervisor adds and removes: what each costs the whole machine, stock against patched."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hotplug_common.kernel.series import PATCHED, VARIANTS
+from kernel_qualify.guest.cores import DLPAR
+from kernel_qualify.guest.machine import RENDEZVOUS
+from kernel_qualify.judge.mdtable import heading, row
+
+GRACE = "synchronize_rcu"
+REBUILD = "partition_sched_domains"
+ADD, REMOVE = "add", "remove"
+ACTIONS = (ADD, REMOVE)
+MOST_GRACE = 2
+"""Grace periods that the removal of a core may wait for on the patched kernel: one, and one of a driver."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One core that was added or removed. Seconds are the guest's, with everything the kernel does for it."""
+
+    kernel: str
+    action: str
+    cpus: int
+    """CPUs of the guest while it has the core."""
+    switched: int
+    """Threads of the core that went or came."""
+    seconds: float
+    grace_periods: int
+    rendezvous: int
+    rebuilds: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Guests of one shape, stock and patched."""
+
+    line: str
+    arch: str
+    threads: int
+    releases: dict[str, str]
+    changes: tuple[Change, ...]
+
+    def of(self, kernel: str, action: str) -> list[Change]:
+        """Return the changes of one kind."""
+        return [one for one in self.changes if (one.kernel, one.action) == (kernel, action)]
+
+
+def change(kernel: str, action: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+    """Return what happened between two records of a guest; ValueError unless it was one change of a core."""
+    functions = after["functions"]
+    if functions[DLPAR]["calls"] != 1:
+        raise ValueError(f"{functions[DLPAR]['calls']} calls of {DLPAR}() in place of one")
+    return Change(
+        kernel=kernel,
+        action=action,
+        cpus=max(len(before["present"]), len(after["present"])),
+        switched=abs(len(after["online"]) - len(before["online"])),
+        seconds=functions[DLPAR]["seconds"],
+        grace_periods=functions[GRACE]["calls"],
+        rendezvous=functions[RENDEZVOUS]["calls"],
+        rebuilds=max(functions[REBUILD]["calls"], functions[f"{REBUILD}_locked"]["calls"]),
+    )
+
+
+def problems(run: Run) -> list[str]:
+    """Return what a patched kernel pays more than once for a removed core, and threads that stayed."""
+    found = [
+        f"{one.kernel}, {one.action}: {one.switched} of {run.threads} threads switched"
+        for one in run.changes
+        if one.switched != run.threads
+    ]
+    for kernel in VARIANTS:
+        found += [
+            f"{kernel}, {action}: no core was counted" for action in ACTIONS if not run.of(kernel, action)
+        ]
+    for one in run.of(PATCHED, REMOVE):
+        costs = (one.rendezvous, one.rebuilds)
+        if costs != (1, 1) or one.grace_periods > MOST_GRACE:
+            found.append(
+                f"{PATCHED}: a core went with {one.rendezvous} rendezvous, {one.rebuilds} rebuilds"
+                f" and {one.grace_periods} grace periods"
+            )
+    return found
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Return a row for each guest, action and kernel, in Markdown."""
+    head = ["guest", "action", "kernel", "cores", "seconds, median (least to most)"]
+    lines = heading([*head, "grace periods", "rendezvous", "domain rebuilds"])
+    for run in runs:
+        for action in reversed(ACTIONS):
+            for kernel in VARIANTS:
+                lines += [row(_cells(run, run.of(kernel, action)))] if run.of(kernel, action) else []
+    return "\n".join([*lines, ""])
+
+
+def _cells(run: Run, found: Sequence[Change]) -> list[str]:
+    first = found[0]
+    seconds = [one.seconds for one in found]
+    spread = f"{statistics.median(seconds):.3f} ({min(seconds):.3f} to {max(seconds):.3f})"
+    counts = [
+        _range([getattr(one, name) for one in found]) for name in ("grace_periods", "rendezvous", "rebuilds")
+    ]
+    shape = f"{run.arch}, {first.cpus // run.threads} x {run.threads}"
+    return [shape, first.action, first.kernel, str(len(found)), spread, *counts]
+
+
+def _range(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def load(path: Path) -> Run:
+    """Read what keeping.save() wrote; KeyError or TypeError for anything else."""
+    facts = json.loads(path.read_text())
+    return Run(**{**facts, "changes": tuple(Change(**one) for one in facts["changes"])})
