@@ -20,6 +20,7 @@ SCRIPTS = (
         "programming",
         "rtprograms",
         "selftests",
+        "smtcontrol",
         "speed",
         "stress",
     ),

@@ -2,10 +2,11 @@
 
 import copy
 import errno
+import signal
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_qualify.judge import verdicts
+from kernel_qualify.judge import smtcontrol, verdicts
 
 Record = dict[str, Any]
 
@@ -113,4 +114,21 @@ def selftests() -> list[Record]:
             outcome = {"exit_code": 0, "complaints": [], "online": PRESENT}
             records.append({"kind": "selftest", "options": options, **outcome})
         records += [{"kind": "switch", **whole(value), "rendezvous": 1} for value in ("off", "on")]
+    return copy.deepcopy([*records, {"kind": "end", "online": PRESENT}])
+
+
+def smt_control() -> list[Record]:
+    """A whole run of the kernel's test of smt/control."""
+    lines = ["TAP version 13", f"1..{len(smtcontrol.CASES)}"]
+    lines += [f"ok {number} {name} " for number, name in enumerate(smtcontrol.CASES, start=1)]
+    lines.append(f"# Totals: pass:{len(smtcontrol.CASES)} fail:0 xfail:0 xpass:0 skip:0 error:0")
+    records: list[Record] = [{"kind": "machine", "present": PRESENT, "victims": VICTIMS}]
+    for signum, exit_code, heard, online, control in (
+        (0, 0, lines, PRESENT, "on"),
+        (signal.SIGTERM, 143, lines[:4], PRIMARIES, "off"),
+        (signal.SIGINT, 130, lines[:-4], PRESENT[:-1], "on"),
+    ):
+        state = {"online": online, "control": control}
+        run = {"signal": int(signum), "exit_code": exit_code, "lines": heard}
+        records.append({"kind": "smt-control", **run, "before": state, "after": state})
     return copy.deepcopy([*records, {"kind": "end", "online": PRESENT}])

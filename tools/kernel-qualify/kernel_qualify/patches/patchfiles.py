@@ -64,6 +64,14 @@ class PatchFile:
         """The files that do not exist without it."""
         return re.findall(r"^--- /dev/null\n\+\+\+ b/(\S+)$", self.path.read_text(), re.MULTILINE)
 
+    def content(self, name: str) -> str:
+        """Return what a file has that does not exist without it."""
+        head = f"--- /dev/null\n+++ b/{name}\n@@ -0,0 +1"
+        rest = self.path.read_text().split(head, 1)[1].splitlines()
+        # "@@ -0,0 +1,467 @@", or for one line "@@ -0,0 +1 @@"
+        count = int(rest[0].partition(" ")[0].removeprefix(",") or 1)
+        return "".join(f"{line.removeprefix('+')}\n" for line in rest[1 : 1 + count])
+
 
 def touched_by(patch: str) -> list[str]:
     """Return the files that exist with a patch applied and differ because of it."""
@@ -82,6 +90,14 @@ def line_patches(patches: Path, line: str) -> list[PatchFile]:
 def all_patches(patches: Path) -> list[PatchFile]:
     """Return every listed patch of every line, in the order they apply."""
     return [patch for line in lines.names(patches) for patch in line_patches(patches, line)]
+
+
+def created_file(patches: Path, line: str, name: str) -> str:
+    """Return the content of a file that a patch of a line creates; LookupError when none does."""
+    for patch in line_patches(patches, line):
+        if name in patch.created:
+            return patch.content(name)
+    raise LookupError(f"no patch of {line} creates {name}")
 
 
 def experimental_patches(patches: Path) -> list[PatchFile]:
