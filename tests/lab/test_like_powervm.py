@@ -1,8 +1,9 @@
-"""A package of a kernel with Debian's configuration, booted and removed like a partition's of PowerVM."""
+"""A package of a kernel with Debian's configuration: installed, measured against Debian's kernel, and removed."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hotplug_common.guest import powervm
-from hotplug_timer.reader import Run
-from tests.lab.labtools import Lab, reboot, timed
+from hotplug_timer.reader import Run, read_files
+from tests.lab.labtools import Lab, reboot
 
 # The disk takes a quarter of an hour to be made, the kernel half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
@@ -35,6 +36,11 @@ class Guest:
 
     def ssh(self, command: str, timeout: float = 600) -> str:
         return self.lab.must("ssh", GUEST, "--", command, timeout=timeout)
+
+    def install(self, package: Path) -> None:
+        """Install a package as anybody would; its hooks make the initial RAM disk and the boot entry."""
+        self.lab.must("ssh", GUEST, "--", "cat > /var/tmp/kernel.deb", stdin=package.read_bytes())
+        self.ssh("dpkg --install /var/tmp/kernel.deb && rm /var/tmp/kernel.deb", 1800)
 
     def boot(self, release: str) -> None:
         """Make a kernel GRUB's default by the distribution's own tool, and boot it."""
@@ -92,34 +98,57 @@ def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
 ) -> None:
     built = json.loads(artifact.read_text())
     (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
+    # Where the results are to stay: a longer run's are the kept data of the documentation.
+    results = Path(os.environ.get("LIKE_POWERVM_RESULTS", tmp_path / "results"))
+    boots, iterations = (int(os.environ.get(f"LIKE_POWERVM_{name}", 2)) for name in ("BOOTS", "ITERATIONS"))
+    guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
     before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
-    stock = timed(guest.lab, GUEST, "debian", 2, tmp_path)
 
-    deb = (artifact.parent / image["file"]).read_bytes()
-    guest.lab.must("ssh", GUEST, "--", "cat > /var/tmp/kernel.deb", stdin=deb)
-    guest.ssh("dpkg --install /var/tmp/kernel.deb && rm /var/tmp/kernel.deb", 1800)
+    guest.install(artifact.parent / image["file"])
     installed = guest.ssh(LISTING)
     for name in (f"/boot/initrd.img-{built['release']}", f"/boot/vmlinux-{built['release']}"):
         assert f"f {name}\n" in installed
+
+    run = guest.lab.play(
+        "ab.yml",
+        GUEST,
+        {
+            "ab_variants": [
+                {"name": "debian", "release": "running"},
+                {"name": "patched", "release": built["release"]},
+            ],
+            "ab_results_dir": str(results),
+            "ab_repeat": boots // 2,
+            "ab_iterations": iterations,
+            "ab_traces": ["states"],
+        },
+        timeout=7200,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    runs = read_files(sorted((results / "raw" / GUEST).glob("*.jsonl"))).runs
+    releases = {"debian": guest.debian, "patched": built["release"]}
+    assert [one.variant for one in runs] == ["debian", "patched", "patched", "debian"] * (boots // 2)
+    for one in runs:
+        assert one.host.kernel_release == releases[one.variant]
+        assert (one.outcome, one.restored, one.host.boot_method) == ("complete", True, "firmware")
+    assert_bulk([one for one in runs if one.variant == "patched"])
+    assert guest.ssh("uname -r").strip() == guest.debian
+
     guest.boot(built["release"])
     assert guest.ssh(SERVICES) == lives_on
-    patched = timed(guest.lab, GUEST, "patched", 2, tmp_path)
-    assert stock.host.kernel_release == guest.debian
-    assert patched.host.kernel_release == built["release"]
-    assert_bulk(patched)
     assert "CPUs go down one by one" not in guest.ssh("dmesg")
-
     guest.boot(guest.debian)
-    guest.ssh("grub-editenv - unset saved_entry")
     guest.ssh(f"dpkg --purge {image['name']}", 1800)
     assert guest.ssh(LISTING) == before
+    assert guest.ssh(SERVICES) == lives_on
 
 
-def assert_bulk(run: Run) -> None:
+def assert_bulk(runs: list[Run]) -> None:
     """All CPUs went in one chunk, none of them one by one, at a grace period or two, and one rendezvous."""
-    off, on = (item.counts for item in run.iterations if item.counts)
-    assert off
-    assert on
-    assert (off["chunks"], off["serial_chunks"]) == (1, 0)
-    assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
-    assert (on["stop_machine"], on["domain_rebuild"]) == (0, 1)
+    for run in runs:
+        off, on = (item.counts for item in run.iterations if item.counts)
+        assert off
+        assert on
+        assert (off["chunks"], off["serial_chunks"]) == (1, 0)
+        assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
+        assert (on["synchronize_rcu"], on["stop_machine"], on["domain_rebuild"]) == (1, 0, 1)

@@ -20,6 +20,9 @@ from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import figures
 from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
+from hotplug_timer.reader import Run, read_files
+from hotplug_timer.trace.command import take
+from hotplug_timer.trace.states import State, States
 from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,6 +258,29 @@ class Figures:
         """Return the kept measurements of the RCU variants."""
         return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "rcu-variants").iterdir())]
 
+    def distributions(self) -> list[Files]:
+        """Return the kept runs of a distribution's kernel against its package with the patches."""
+        return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "distribution").iterdir())]
+
+    def conditions(self, files: Files) -> str:
+        """Return what lies beside runs of their conditions."""
+        return (ROOT / files.pattern).with_name("conditions.md").read_text("utf-8").rstrip()
+
+    def states(self, files: Files, direction: str, least_ms: float = 0.05) -> str:
+        """Return what a CPU takes in each hotplug state on both kernels, from the traces beside the runs."""
+        folder = (ROOT / files.pattern).parent
+        runs = {run.variant: run for run in read_files(sorted(folder.glob("*.jsonl"))).runs}
+        taken = {name: _state_times(folder, run, direction) for name, run in runs.items()}
+        before, after = taken.values()
+        rows = [
+            [f"{step}", f"`{name}`", *(f"{each.get((step, name), 0):.2f}" for each in (before, after))]
+            for step, name in sorted({*before, *after}, key=lambda state: -after.get(state, 0))
+            if max(before.get((step, name), 0), after.get((step, name), 0)) >= least_ms
+        ]
+        sums = ["", "all states", *(f"{sum(each.values()):.2f}" for each in (before, after))]
+        titles = ["step", "callback", *(f"{name}, ms per CPU" for name in taken)]
+        return "\n".join([*heading(titles), *map(row, [*rows, sums])])
+
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
         return gains.table(_of_line(figures.speed_runs(), line))
@@ -292,6 +318,19 @@ class Figures:
     def latencies(self, line: str) -> str:
         """Return the runs of hackbench and cyclictest."""
         return latencies.table(_of_line(figures.latency_runs(), line))
+
+
+def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
+    """Return the milliseconds of a CPU in each state by itself, over all traces of a variant."""
+    traces = sorted(folder.glob(f"*-{run.variant}.smt={direction}.states.txt.xz"))
+    found = States()
+    notes: list[str] = []
+    for trace in traces:
+        take(trace, found, "states", notes)
+    if notes or not traces:
+        raise ToolError(f"{folder}: {notes or 'no traces'}", "record them again", ExitCode.INPUT)
+    switched = (run.online - run.shape.cores) * len(traces)
+    return {state: spent.own / 1e6 / switched for state, spent in found.by_state().items()}
 
 
 def _files(path: Path, within: str = "") -> Files:
