@@ -1,4 +1,4 @@
-"""A package of a kernel with Debian's configuration: installed, measured against Debian's kernel, and removed."""
+"""A package with Debian's configuration: installed, measured against Debian's kernel, and removed."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
     (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
     # Where the results are to stay: a longer run's are the kept data of the documentation.
     results = Path(os.environ.get("LIKE_POWERVM_RESULTS", tmp_path / "results"))
-    boots, iterations = (int(os.environ.get(f"LIKE_POWERVM_{name}", 2)) for name in ("BOOTS", "ITERATIONS"))
+    boots, iterations = (int(os.environ.get(f"LIKE_POWERVM_{name}", "2")) for name in ("BOOTS", "ITERATIONS"))
     guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
     before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
 

@@ -18,11 +18,11 @@ import jinja2
 from docpages import blocks
 from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
-from kernel_qualify import figures
-from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 from hotplug_timer.reader import Run, read_files
 from hotplug_timer.trace.command import take
 from hotplug_timer.trace.states import State, States
+from kernel_qualify import figures
+from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]

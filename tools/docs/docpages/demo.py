@@ -1,4 +1,4 @@
-"""The README's table, of `make demo` and of a distribution's kernel, and the demo's output for the tutorial."""
+"""The README's table, of `make demo` and a distribution's kernel, and the demo's output for the tutorial."""
 
 from __future__ import annotations
 
