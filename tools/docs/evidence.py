@@ -267,7 +267,7 @@ class Figures:
         return (ROOT / files.pattern).with_name("conditions.md").read_text("utf-8").rstrip()
 
     def states(self, files: Files, direction: str, least_ms: float = 0.05) -> str:
-        """Return what a CPU takes in each hotplug state on both kernels, from the traces beside the runs."""
+        """Return the time in each hotplug state on both kernels, for a CPU, from the traces beside the runs."""
         folder = (ROOT / files.pattern).parent
         runs = {run.variant: run for run in read_files(sorted(folder.glob("*.jsonl"))).runs}
         taken = {name: _state_times(folder, run, direction) for name, run in runs.items()}
@@ -277,9 +277,29 @@ class Figures:
             for step, name in sorted({*before, *after}, key=lambda state: -after.get(state, 0))
             if max(before.get((step, name), 0), after.get((step, name), 0)) >= least_ms
         ]
-        sums = ["", "all states", *(f"{sum(each.values()):.2f}" for each in (before, after))]
         titles = ["step", "callback", *(f"{name}, ms per CPU" for name in taken)]
-        return "\n".join([*heading(titles), *map(row, [*rows, sums])])
+        return "\n".join([*heading(titles), *map(row, rows)])
+
+    def spread(self, files: Files) -> str:
+        """Return the seconds of each operation on both kernels, over all boots."""
+        timed: dict[tuple[str, str], list[float]] = {}
+        for run in read_files(sorted(ROOT.glob(files.pattern))).runs:
+            for item in run.iterations:
+                if item.seconds is not None:
+                    timed.setdefault((item.operation, run.variant), []).append(item.seconds)
+        rows = [
+            [
+                f"`{operation}`",
+                variant,
+                f"{statistics.median(took):.3f}",
+                f"{min(took):.3f}",
+                f"{max(took):.3f}",
+            ]
+            for (operation, variant), took in sorted(timed.items())
+        ]
+        return "\n".join(
+            [*heading(["switch", "kernel", "median (s)", "fastest", "slowest"]), *map(row, rows)]
+        )
 
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
@@ -321,7 +341,7 @@ class Figures:
 
 
 def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
-    """Return the milliseconds of a CPU in each state by itself, over all traces of a variant."""
+    """Return the milliseconds by the clock in each state for a CPU that goes, over all traces of a variant."""
     traces = sorted(folder.glob(f"*-{run.variant}.smt={direction}.states.txt.xz"))
     found = States()
     notes: list[str] = []
@@ -330,7 +350,7 @@ def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
     if notes or not traces:
         raise ToolError(f"{folder}: {notes or 'no traces'}", "record them again", ExitCode.INPUT)
     switched = (run.online - run.shape.cores) * len(traces)
-    return {state: spent.own / 1e6 / switched for state, spent in found.by_state().items()}
+    return {state: spent.clock / 1e6 / switched for state, spent in found.by_state().items()}
 
 
 def _files(path: Path, within: str = "") -> Files:
