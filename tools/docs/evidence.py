@@ -267,7 +267,7 @@ class Figures:
         return (ROOT / files.pattern).with_name("conditions.md").read_text("utf-8").rstrip()
 
     def states(self, files: Files, direction: str, least_ms: float = 0.05) -> str:
-        """Return the time in each hotplug state on both kernels, for a CPU, from the traces beside the runs."""
+        """Return the time in each hotplug state on both kernels, a CPU, from traces beside the runs."""
         folder = (ROOT / files.pattern).parent
         runs = {run.variant: run for run in read_files(sorted(folder.glob("*.jsonl"))).runs}
         taken = {name: _state_times(folder, run, direction) for name, run in runs.items()}
@@ -288,18 +288,11 @@ class Figures:
                 if item.seconds is not None:
                     timed.setdefault((item.operation, run.variant), []).append(item.seconds)
         rows = [
-            [
-                f"`{operation}`",
-                variant,
-                f"{statistics.median(took):.3f}",
-                f"{min(took):.3f}",
-                f"{max(took):.3f}",
-            ]
+            [f"`{operation}`", variant, *(f"{of(took):.3f}" for of in (statistics.median, min, max))]
             for (operation, variant), took in sorted(timed.items())
         ]
-        return "\n".join(
-            [*heading(["switch", "kernel", "median (s)", "fastest", "slowest"]), *map(row, rows)]
-        )
+        titles = ["switch", "kernel", "median (s)", "fastest (s)", "slowest (s)"]
+        return "\n".join([*heading(titles), *map(row, rows)])
 
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
@@ -341,7 +334,7 @@ class Figures:
 
 
 def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
-    """Return the milliseconds by the clock in each state for a CPU that goes, over all traces of a variant."""
+    """Return the milliseconds by the clock in each state for a CPU that goes, over a variant's traces."""
     traces = sorted(folder.glob(f"*-{run.variant}.smt={direction}.states.txt.xz"))
     found = States()
     notes: list[str] = []
