@@ -20,7 +20,7 @@ from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
 from hotplug_timer.trace.command import take
-from hotplug_timer.trace.states import State, States
+from hotplug_timer.trace.states import States
 from kernel_qualify import figures
 from kernel_qualify.judge import clockcosts, earlysleeps, gains, instructions, latencies
 from kernel_qualify.judge.mdtable import heading, row
@@ -273,11 +273,11 @@ class Figures:
         taken = {name: _state_times(folder, run, direction) for name, run in runs.items()}
         before, after = taken.values()
         rows = [
-            [f"{step}", f"`{name}`", *(f"{each.get((step, name), 0):.2f}" for each in (before, after))]
-            for step, name in sorted({*before, *after}, key=lambda state: -after.get(state, 0))
-            if max(before.get((step, name), 0), after.get((step, name), 0)) >= least_ms
+            [f"`{name}`", *(f"{each.get(name, 0):.2f}" for each in (before, after))]
+            for name in sorted({*before, *after}, key=lambda name: -after.get(name, 0))
+            if max(before.get(name, 0), after.get(name, 0)) >= least_ms
         ]
-        titles = ["step", "callback", *(f"{name}, ms per CPU" for name in taken)]
+        titles = ["callback", *(f"{name}, ms per CPU" for name in taken)]
         return "\n".join([*heading(titles), *map(row, rows)])
 
     def spread(self, files: Files) -> str:
@@ -333,7 +333,7 @@ class Figures:
         return latencies.table(_of_line(figures.latency_runs(), line))
 
 
-def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
+def _state_times(folder: Path, run: Run, direction: str) -> dict[str, float]:
     """Return the milliseconds by the clock in each state for a CPU that goes, over a variant's traces."""
     traces = sorted(folder.glob(f"*-{run.variant}.smt={direction}.states.txt.xz"))
     found = States()
@@ -343,7 +343,10 @@ def _state_times(folder: Path, run: Run, direction: str) -> dict[State, float]:
     if notes or not traces:
         raise ToolError(f"{folder}: {notes or 'no traces'}", "record them again", ExitCode.INPUT)
     switched = (run.online - run.shape.cores) * len(traces)
-    return {state: spent.clock / 1e6 / switched for state, spent in found.by_state().items()}
+    taken: dict[str, float] = {}
+    for (_, name), spent in found.by_state().items():
+        taken[name] = taken.get(name, 0) + spent.clock / 1e6 / switched
+    return taken
 
 
 def _files(path: Path, within: str = "") -> Files:
