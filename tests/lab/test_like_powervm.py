@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
 LISTING = "find /boot /lib/modules /etc -printf '%y %p\\n' | sort; sha256sum /boot/grub/grub.cfg"
-#: What a host lives on: modules in use, mounts, firewall, and that no unit failed.
+#: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
 SERVICES = (
-    "lsmod | cut -d' ' -f1 | sort; findmnt --real --noheadings --output TARGET,SOURCE,FSTYPE;"
+    "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
     " nft list ruleset; systemctl --failed --plain --no-legend"
 )
 
