@@ -29,6 +29,7 @@ ALL_PLAYBOOKS = [
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
 
+ONLINE = "sys/devices/system/cpu/online"
 OWNER = {"owner": "root@desk", "started": "2026-11-20T08:00:00Z", "token": "t"}
 
 
@@ -102,6 +103,76 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     assert_back(host)
 
 
+INSTALLED = "6.12-smt-patched"
+AS_INSTALLED = [{"name": "debian", "release": "running"}, {"name": "patched", "release": INSTALLED}]
+
+
+@pytest.mark.slow
+def test_installed_kernels_are_booted_by_the_boot_loader(host: FakeLpar) -> None:
+    """The baseline is the kernel that the host runs, and kexec is not needed."""
+    host.debian(INSTALLED)
+    host.put("proc/sys/kernel/kexec_load_disabled", "1")
+
+    result = host.play("ab.yml", ab_variants=AS_INSTALLED)
+
+    assert result.code == 0, result.output
+    files = sorted((host.results / "raw/fake").iterdir())
+    names = ["debian", "patched", "patched", "debian"]
+    assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(names, start=1)]
+    runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
+    releases = {"debian": DEFAULT_RELEASE, "patched": INSTALLED}
+    assert [run["host"]["kernel_release"] for run in runs] == [releases[name] for name in names]
+    assert {run["host"]["boot_method"] for run in runs} == {"firmware"}
+    waiting = [json.loads(line) for line in host.get("waiting.log").splitlines()]
+    assert waiting[:4] == [["hotplug-acceleration-fallback.timer"] * 2] * 4, "no boot without a way back"
+    assert not loads(host)
+    assert not json.loads(host.get("grubenv.json")).get("next_entry")
+    assert_back(host)
+
+
+@pytest.mark.slow
+def test_a_boot_loader_that_would_boot_a_kernel_again_is_not_trusted(host: FakeLpar) -> None:
+    host.debian(INSTALLED)
+    host.put("fault", "entry-kept")
+
+    result = host.play("ab.yml", ab_variants=AS_INSTALLED)
+
+    assert_fails(result, f"GRUB has booted {DEFAULT_RELEASE} and not cleared next_entry", "name an artefact")
+    assert "next_entry" not in json.loads(host.get("grubenv.json"))
+    assert_back(host)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("action", ["ab", "rollback"])
+def test_a_lost_run_of_an_installed_kernel_is_rolled_back(host: FakeLpar, action: str) -> None:
+    """Nothing on its command line tells it from a default kernel: the lock does."""
+    host.debian(INSTALLED)
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+    record = {"release": DEFAULT_RELEASE, "variant": "", "smt_level": "on", "online": host.get(ONLINE)}
+    trials = {"trials": [DEFAULT_RELEASE, INSTALLED]}
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps({**OWNER, "default": record | trials}))
+    host.put("grubenv.json", json.dumps({"next_entry": INSTALLED}))
+    if action == "ab":
+        assert_fails(host.play("ab.yml", ab_variants=AS_INSTALLED), "root@desk has been using this host")
+        return
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert_back(host)
+
+
+@pytest.mark.slow
+def test_a_run_of_installed_kernels_begins_on_the_default_one(host: FakeLpar) -> None:
+    host.debian(INSTALLED)
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+
+    result = host.play("ab.yml", ab_variants=AS_INSTALLED)
+
+    assert_fails(result, f"GRUB boots {DEFAULT_RELEASE} by default and {INSTALLED} runs")
+    assert not host.staging.exists()
+
+
 @pytest.mark.slow
 def test_check_mode_changes_nothing_and_says_what_a_run_would_do(host: FakeLpar) -> None:
     before = {path: path.read_bytes() for path in host.root.rglob("*") if path.is_file()}
@@ -125,7 +196,8 @@ def variants(host: FakeLpar) -> list[dict[str, str]]:
 
 def bad_names(host: FakeLpar) -> dict[str, Any]:
     stock = variants(host)[0]
-    return {"ab_variants": [stock, stock, {"name": "a b", "artifact": stock["artifact"]}]}
+    both = {"name": "both", "artifact": stock["artifact"], "release": "running"}
+    return {"ab_variants": [stock, stock, {"name": "a b", "artifact": stock["artifact"]}, both]}
 
 
 def one_variant(host: FakeLpar) -> dict[str, Any]:
@@ -182,6 +254,7 @@ REFUSED = [
         [
             "twice the same",
             "'a b', which cannot go on a kernel command line",
+            "variant 'both' has not one of artifact and release",
             "ab_iterations is 0; ask for at least 1",
             "ab_repeat is 0",
             'ab_operations is ["smt=off", "smt=half", "cpus=1-", "cores-on=0"]; use a list of smt=off|on|K,',

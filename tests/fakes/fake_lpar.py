@@ -230,6 +230,18 @@ class FakeLpar(FakeHost):
         tools = [f"{prefix}-{tool}" for tool in ("reboot", "set-default", "editenv", "probe", "mkrelpath")]
         self.install(*tools, "dpkg", "dpkg-query", "rpm", "grubby")
 
+    def debian(self, *releases: str) -> None:
+        """Make it a Debian host with kernels installed beside the default one, each with its entry."""
+        self.distribution("ID=debian\n", "grub")
+        config, entries = self.get("boot/grub/grub.cfg"), {}
+        for release in (DEFAULT_RELEASE, *releases):
+            image = f"vmlinux-{release}"
+            self.put(f"boot/{image}", release)
+            config += f"\nmenuentry '{release}' --id '{release}' {{\n\tlinux /{image} {DEFAULT_CMDLINE}\n}}"
+            entries[release] = {"image": f"/boot/{image}", "cmdline": DEFAULT_CMDLINE}
+        self.put("boot/grub/grub.cfg", config)
+        self.put("installed.json", json.dumps(entries))
+
     def install(self, *names: str) -> None:
         """Put fake commands on the host's PATH."""
         for name in names:

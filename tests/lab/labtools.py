@@ -124,8 +124,13 @@ def switch(lab: Lab, guest: str, folder: Path) -> Run:
 
 def reboot(lab: Lab, guest: str) -> None:
     """Reboot as anybody would, and wait until another boot answers."""
+    rebooted(lab, guest, lambda: lab.must("ssh", guest, "--", "systemctl --no-block reboot"))
+
+
+def rebooted(lab: Lab, guest: str, ask: Callable[[], object]) -> None:
+    """Do what makes a guest boot, and wait until another boot answers."""
     before = lab.must("ssh", guest, "--", BOOT_ID).strip()
-    lab.must("ssh", guest, "--", "systemctl --no-block reboot")
+    ask()
 
     def again() -> bool:
         done = lab.run("ssh", guest, "--", BOOT_ID, timeout=300)

@@ -1,8 +1,9 @@
-"""A package of a kernel with Debian's configuration, booted and removed like a partition's of PowerVM."""
+"""A package with Debian's configuration: installed, measured against Debian's kernel, and removed."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,20 +11,34 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common.guest import powervm
-from hotplug_timer.reader import Run
-from tests.lab.labtools import Lab, reboot, timed
+from hotplug_common.guest import powervm, qmp
+from hotplug_timer.reader import Run, read_files
+from tests.lab.labtools import Lab, reboot, rebooted, wait_for
 
 # The disk takes a quarter of an hour to be made, the kernel half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
 LISTING = "find /boot /lib/modules /etc -printf '%y %p\\n' | sort; sha256sum /boot/grub/grub.cfg"
-#: What a host lives on: modules in use, mounts, firewall, and that no unit failed.
+#: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
 SERVICES = (
-    "lsmod | cut -d' ' -f1 | sort; findmnt --real --noheadings --output TARGET,SOURCE,FSTYPE;"
+    "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
     " nft list ruleset; systemctl --failed --plain --no-legend"
 )
+
+
+PACKAGE = "/root/kernel.deb"
+#: As anybody would; its hooks make the initial RAM disk and the boot entry.
+INSTALL = f"dpkg --install {PACKAGE}"
+
+
+@dataclass(frozen=True)
+class Package:
+    """The package of a kernel, and the kernel's release."""
+
+    name: str
+    file: Path
+    release: str
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,10 @@ class Guest:
 
     def ssh(self, command: str, timeout: float = 600) -> str:
         return self.lab.must("ssh", GUEST, "--", command, timeout=timeout)
+
+    def send(self, package: Package) -> None:
+        """Copy a package to the guest."""
+        self.lab.must("ssh", GUEST, "--", f"cat > {PACKAGE}", stdin=package.file.read_bytes())
 
     def boot(self, release: str) -> None:
         """Make a kernel GRUB's default by the distribution's own tool, and boot it."""
@@ -63,15 +82,16 @@ def guest(lab: Lab) -> Iterator[Guest]:
 
 
 @pytest.fixture(scope="module")
-def artifact(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     """The patched kernel with the configuration and the modules of the guest, and its package."""
     folder = tmp_path_factory.mktemp("host")
     (folder / "config").write_text(guest.ssh(f"cat /boot/config-{guest.debian}"))
     (folder / "lsmod").write_text(guest.ssh("lsmod"))
     words = ("--variant", "patched", "--config-from", folder / "config", "--trim-to", folder / "lsmod")
-    return Path(
-        guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000).strip()
-    )
+    printed = guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000)
+    built = json.loads(Path(printed.strip()).read_text())
+    (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
+    return Package(image["name"], Path(printed.strip()).with_name(image["file"]), package.release)
 
 
 def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
@@ -88,38 +108,128 @@ def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
 
 
 def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
-    guest: Guest, artifact: Path, tmp_path: Path
+    guest: Guest, package: Package, tmp_path: Path
 ) -> None:
-    built = json.loads(artifact.read_text())
-    (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
+    # Where the results are to stay: a longer run's are the kept data of the documentation.
+    results = Path(os.environ.get("LIKE_POWERVM_RESULTS", tmp_path / "results"))
+    boots, iterations = (int(os.environ.get(f"LIKE_POWERVM_{name}", "2")) for name in ("BOOTS", "ITERATIONS"))
+    guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
     before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
-    stock = timed(guest.lab, GUEST, "debian", 2, tmp_path)
 
-    deb = (artifact.parent / image["file"]).read_bytes()
-    guest.lab.must("ssh", GUEST, "--", "cat > /var/tmp/kernel.deb", stdin=deb)
-    guest.ssh("dpkg --install /var/tmp/kernel.deb && rm /var/tmp/kernel.deb", 1800)
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
     installed = guest.ssh(LISTING)
-    for name in (f"/boot/initrd.img-{built['release']}", f"/boot/vmlinux-{built['release']}"):
+    for name in (f"/boot/initrd.img-{package.release}", f"/boot/vmlinux-{package.release}"):
         assert f"f {name}\n" in installed
-    guest.boot(built["release"])
-    assert guest.ssh(SERVICES) == lives_on
-    patched = timed(guest.lab, GUEST, "patched", 2, tmp_path)
-    assert stock.host.kernel_release == guest.debian
-    assert patched.host.kernel_release == built["release"]
-    assert_bulk(patched)
-    assert "CPUs go down one by one" not in guest.ssh("dmesg")
 
+    run = guest.lab.play(
+        "ab.yml",
+        GUEST,
+        {
+            "ab_variants": [
+                {"name": "debian", "release": "running"},
+                {"name": "patched", "release": package.release},
+            ],
+            "ab_results_dir": str(results),
+            "ab_repeat": boots // 2,
+            "ab_iterations": iterations,
+            "ab_traces": ["states"],
+        },
+        timeout=7200,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    runs = read_files(sorted((results / "raw" / GUEST).glob("*.jsonl"))).runs
+    releases = {"debian": guest.debian, "patched": package.release}
+    assert [one.variant for one in runs] == ["debian", "patched", "patched", "debian"] * (boots // 2)
+    for one in runs:
+        assert one.host.kernel_release == releases[one.variant]
+        assert (one.outcome, one.restored, one.host.boot_method) == ("complete", True, "firmware")
+    assert_bulk([one for one in runs if one.variant == "patched"])
+    assert guest.ssh("uname -r").strip() == guest.debian
+
+    guest.boot(package.release)
+    assert guest.ssh(SERVICES) == lives_on
+    assert "CPUs go down one by one" not in guest.ssh("dmesg")
     guest.boot(guest.debian)
-    guest.ssh("grub-editenv - unset saved_entry")
-    guest.ssh(f"dpkg --purge {image['name']}", 1800)
+    guest.ssh(f"dpkg --purge {package.name}", 1800)
+    assert guest.ssh(LISTING) == before
+    assert guest.ssh(SERVICES) == lives_on
+
+
+def test_a_full_boot_leaves_the_distributions_kernel(guest: Guest, package: Package) -> None:
+    before = guest.ssh(LISTING)
+    guest.send(package)
+    guest.ssh("fallocate -l $(($(df --output=avail -B1 /boot | tail -1) - 8000000)) /boot/full")
+    done = guest.lab.run("ssh", GUEST, "--", INSTALL, timeout=1800)
+    assert done.returncode
+    assert "No space left on device" in done.stdout + done.stderr
+    guest.ssh("rm /boot/full")
+    guest.boot(guest.debian)
+    guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
     assert guest.ssh(LISTING) == before
 
 
-def assert_bulk(run: Run) -> None:
+def test_a_package_that_is_installed_twice_is_there_once(guest: Guest, package: Package) -> None:
+    before = guest.ssh(LISTING)
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    once = guest.ssh(LISTING)
+    guest.ssh(INSTALL, 1800)
+    assert guest.ssh(LISTING) == once
+    guest.ssh(f"dpkg --purge {package.name}", 1800)
+    assert guest.ssh(LISTING) == before
+
+
+def test_a_kernel_without_the_disks_driver_in_its_initial_ram_disk_gives_up(
+    guest: Guest, package: Package
+) -> None:
+    """It waits for the root device, and panic= has it reboot to the default kernel."""
+    before = guest.ssh(LISTING)
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    guest.ssh(
+        "cp -r /etc/initramfs-tools /root/bare && echo MODULES=list > /root/bare/conf.d/bare"
+        f" && mkinitramfs -d /root/bare -o /boot/initrd.img-{package.release} {package.release}"
+        f" && ! lsinitramfs /boot/initrd.img-{package.release} | grep ibmvscsi",
+        1800,
+    )
+    config = guest.ssh("cat /boot/grub/grub.cfg")
+    guest.ssh(f"grub-set-default '{entry_of(config, guest.debian)}'")
+    guest.ssh(f"grub-reboot '{entry_of(config, package.release)}'")
+    reboot(guest.lab, GUEST)
+    assert guest.ssh("uname -r").strip() == guest.debian
+    console = guest.lab.must("console", GUEST)
+    assert f"Linux version {package.release}" in console
+    assert "Rebooting automatically due to panic= boot argument" in console
+    guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
+    assert guest.ssh(LISTING) == before
+
+
+def test_after_a_power_cut_a_package_is_installed_again_or_removed(guest: Guest, package: Package) -> None:
+    before = guest.ssh(LISTING)
+    guest.send(package)
+    guest.ssh(f"systemd-run --quiet sh -c '{INSTALL}'")
+    folder = f"/lib/modules/{package.release}"
+    wait_for(lambda: guest.lab.run("ssh", GUEST, "--", f"test -d {folder}").returncode == 0, 600)
+    rebooted(guest.lab, GUEST, lambda: qmp.execute(guest.lab.guests / GUEST, "system_reset"))
+    assert guest.ssh("uname -r").strip() == guest.debian
+    assert "install ok installed" not in guest.ssh(
+        f"dpkg-query --show -f '${{Status}}' {package.name} || true"
+    )
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    guest.boot(package.release)
+    guest.boot(guest.debian)
+    guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
+    assert guest.ssh(LISTING) == before
+
+
+def assert_bulk(runs: list[Run]) -> None:
     """All CPUs went in one chunk, none of them one by one, at a grace period or two, and one rendezvous."""
-    off, on = (item.counts for item in run.iterations if item.counts)
-    assert off
-    assert on
-    assert (off["chunks"], off["serial_chunks"]) == (1, 0)
-    assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
-    assert (on["stop_machine"], on["domain_rebuild"]) == (0, 1)
+    for run in runs:
+        off, on = (item.counts for item in run.iterations if item.counts)
+        assert off
+        assert on
+        assert (off["chunks"], off["serial_chunks"]) == (1, 0)
+        assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
+        assert (on["synchronize_rcu"], on["stop_machine"], on["domain_rebuild"]) == (1, 0, 1)

@@ -281,6 +281,13 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
     assert (given["ab_max_fail_percentage"], given["fleet_batches"]) == (20, [1])
     assert given["ab_results_dir"] == str(stand.run())
 
+    installed = ("--variant", "debian=running", "--variant", "patched=installed:6.12.118-smt-patched")
+    assert stand.call("ab", *hosts, *installed)[0] == 0
+    assert variables(stand.calls()[-1])["ab_variants"] == [
+        {"name": "debian", "release": "running"},
+        {"name": "patched", "release": "6.12.118-smt-patched"},
+    ]
+
     files = [word for name, kernel in kernels.items() for word in (f"--{name}", str(kernel))]
     assert stand.call("regress", *hosts, *files, "--dir", str(stand.folder / "kept"))[0] == 0
     given = variables(stand.calls()[-1])
@@ -358,7 +365,7 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
             "'25:00' is no time; give HH:MM",
         ),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
-        (("ab", "-i", "/etc/hosts", "--variant", "stock"), 2, "'stock' is no variant; give NAME=FILE"),
+        (("ab", "-i", "/etc/hosts", "--variant", "stock"), 2, "'stock' is no variant; give NAME=KERNEL"),
         (("ab", "-i", "/etc/hosts", "--variant", "a=/etc/hosts"), 2, "too few variants, or one name twice"),
         (("ab", "-i", "/etc/hosts", "--variant", "a=/x", "--variant", "b=/x"), 4, "there is no /x; name the"),
         (("apply", "-i", "/etc/hosts", "--level", "off", "--soak", "-1"), 2, "'-1' is not a whole number"),

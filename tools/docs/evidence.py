@@ -18,6 +18,9 @@ import jinja2
 from docpages import blocks
 from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_timer.reader import Run, read_files
+from hotplug_timer.trace.command import take
+from hotplug_timer.trace.states import States
 from kernel_qualify import figures
 from kernel_qualify.judge import clockcosts, cores, earlysleeps, gains, instructions, latencies
 from kernel_qualify.judge.mdtable import heading, row
@@ -262,6 +265,42 @@ class Figures:
         """Return the kept measurements of the RCU variants."""
         return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "rcu-variants").iterdir())]
 
+    def distributions(self) -> list[Files]:
+        """Return the kept runs of a distribution's kernel against its package with the patches."""
+        return [_files(folder, "/*.jsonl") for folder in sorted((DATA / "distribution").iterdir())]
+
+    def conditions(self, files: Files) -> str:
+        """Return what lies beside runs of their conditions."""
+        return (ROOT / files.pattern).with_name("conditions.md").read_text("utf-8").rstrip()
+
+    def states(self, files: Files, direction: str, least_ms: float = 0.05) -> str:
+        """Return the time in each hotplug state on both kernels, a CPU, from traces beside the runs."""
+        folder = (ROOT / files.pattern).parent
+        runs = {run.variant: run for run in read_files(sorted(folder.glob("*.jsonl"))).runs}
+        taken = {name: _state_times(folder, run, direction) for name, run in runs.items()}
+        before, after = taken.values()
+        rows = [
+            [f"`{name}`", *(f"{each.get(name, 0):.2f}" for each in (before, after))]
+            for name in sorted({*before, *after}, key=lambda name: -after.get(name, 0))
+            if max(before.get(name, 0), after.get(name, 0)) >= least_ms
+        ]
+        titles = ["callback", *(f"{name}, ms per CPU" for name in taken)]
+        return "\n".join([*heading(titles), *map(row, rows)])
+
+    def spread(self, files: Files) -> str:
+        """Return the seconds of each operation on both kernels, over all boots."""
+        timed: dict[tuple[str, str], list[float]] = {}
+        for run in read_files(sorted(ROOT.glob(files.pattern))).runs:
+            for item in run.iterations:
+                if item.seconds is not None:
+                    timed.setdefault((item.operation, run.variant), []).append(item.seconds)
+        rows = [
+            [f"`{operation}`", variant, *(f"{of(took):.3f}" for of in (statistics.median, min, max))]
+            for (operation, variant), took in sorted(timed.items())
+        ]
+        titles = ["switch", "kernel", "median (s)", "fastest (s)", "slowest (s)"]
+        return "\n".join([*heading(titles), *map(row, rows)])
+
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
         return gains.table(_of_line(figures.speed_runs(), line))
@@ -303,6 +342,22 @@ class Figures:
     def latencies(self, line: str) -> str:
         """Return the runs of hackbench and cyclictest."""
         return latencies.table(_of_line(figures.latency_runs(), line))
+
+
+def _state_times(folder: Path, run: Run, direction: str) -> dict[str, float]:
+    """Return the milliseconds by the clock in each state for a CPU that goes, over a variant's traces."""
+    traces = sorted(folder.glob(f"*-{run.variant}.smt={direction}.states.txt.xz"))
+    found = States()
+    notes: list[str] = []
+    for trace in traces:
+        take(trace, found, "states", notes)
+    if notes or not traces:
+        raise ToolError(f"{folder}: {notes or 'no traces'}", "record them again", ExitCode.INPUT)
+    switched = (run.online - run.shape.cores) * len(traces)
+    taken: dict[str, float] = {}
+    for (_, name), spent in found.by_state().items():
+        taken[name] = taken.get(name, 0) + spent.clock / 1e6 / switched
+    return taken
 
 
 def _files(path: Path, within: str = "") -> Files:

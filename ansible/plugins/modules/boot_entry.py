@@ -23,10 +23,16 @@ options:
     type: str
     choices: [look, once, booted, default, remove]
     required: true
+  installed:
+    description: >-
+      Whether the kernel is installed, with its own entry. Then V(once) installs nothing, V(look) also refuses
+      a host whose default is not the kernel that runs, and V(remove) only takes V(once) back.
+    type: bool
+    default: false
   package:
-    description: The package, as C(lpar-lab package) describes it in artifact.json.
+    description: >-
+      The package, as C(lpar-lab package) describes it in artifact.json, unless the kernel is installed.
     type: dict
-    required: true
   package_file:
     description: With V(once), path of the package on the host.
     type: path
@@ -35,9 +41,8 @@ options:
     type: str
     required: true
   image:
-    description: File name of the kernel image, C(vmlinux) on POWER and C(bzImage) on x86.
+    description: File name of the package's kernel image, C(vmlinux) on POWER and C(bzImage) on x86.
     type: str
-    required: true
   sha256:
     description: Hex SHA-256 that the image must have.
     type: str

@@ -32,6 +32,10 @@ options:
   rollback:
     description: The command that brings a host back, for the steps of reasons.
     type: str
+  no_kexec:
+    description: Whether the boot loader boots all kernels of an A/B run.
+    type: bool
+    default: false
   kexec_file_load:
     description: Whether kernels are loaded with the system call that a locked down host demands.
     type: bool

@@ -5,7 +5,7 @@ Installed under each of those names on PATH, beside fakehost.json with the root 
 boot-full, entry-kept or hangs. A kernel whose image is the word PANIC panics, and the default one comes up.
 A file `slow-timing` there has what systemd-run starts go on after it; else it is over then.
 
-It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs.
+It is also dpkg, rpm, grubby and GRUB's tools. Packages are tarballs. `installed.json` has grub.cfg's entries.
 """
 
 # What takes long to import is imported where it is used: a play starts a hundred of these.
@@ -27,6 +27,7 @@ DEFAULT = ROOT / "default.json"
 PACKAGES = ROOT / "packages.json"
 GRUBENV = ROOT / "grubenv.json"
 ENTRIES = ROOT / "entries.json"
+INSTALLED = ROOT / "installed.json"
 
 
 def fault() -> str:
@@ -228,10 +229,10 @@ def custom_entries(directory: Path) -> None:
     path = directory / "custom.cfg"
     text = path.read_text() if path.exists() else ""
     found = re.findall(r"--id '([^']+)' \{.*?linux '([^']+)' (.*?)\n", text, re.DOTALL)
-    store(
-        ENTRIES,
-        {name: {"image": f"/boot{image}", "cmdline": words.replace("'", "")} for name, image, words in found},
-    )
+    custom = {
+        name: {"image": f"/boot{image}", "cmdline": words.replace("'", "")} for name, image, words in found
+    }
+    store(ENTRIES, stored(INSTALLED) | custom)
 
 
 def grub(name: str, argv: list[str]) -> int:

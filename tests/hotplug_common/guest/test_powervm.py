@@ -233,3 +233,4 @@ def test_grub_loads_the_initial_ram_disk() -> None:
     config = grub.config(arch.PPC64LE, RELEASE, powervm.command_line(), f"initrd.img-{RELEASE}")
     assert f"\tlinux\t/vmlinux-{RELEASE} root=/dev/mapper/vg0-root rw" in config
     assert f"\n\tinitrd\t/initrd.img-{RELEASE}\n" in config
+    assert config.count("initrd") == 2, "not in the comment, where its second line would be a command"

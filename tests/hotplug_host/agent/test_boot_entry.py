@@ -158,6 +158,100 @@ def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) ->
     assert (code, answer["changed"], answer["default"]) == (0, True, before["default"])
 
 
+MENU = """custom.cfg next_entry
+if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+else
+   set default="@DEFAULT@"
+fi
+function savedefault {
+  save_env saved_entry
+}
+menuentry 'Debian GNU/Linux' --class os $menuentry_id_option 'gnulinux-simple-1' {
+	load_video
+	linux	/vmlinux-6.12.118-smt-patched-1 root=/dev/mapper/vg0-root ro
+}
+submenu 'Advanced options' $menuentry_id_option 'gnulinux-advanced-1' {
+	menuentry 'Debian GNU/Linux' $menuentry_id_option 'gnulinux-6.12.118-smt-patched-1-1' {
+		if [ x$grub_platform = xxen ]; then insmod xzio; fi
+		linux	/vmlinux-6.12.118-smt-patched-1 root=/dev/mapper/vg0-root ro
+	}
+	menuentry 'Debian (recovery mode)' $menuentry_id_option 'gnulinux-6.12.118-smt-patched-1-recovery-1' {
+		linux	/vmlinux-6.12.118-smt-patched-1 root=/dev/mapper/vg0-root ro single
+	}
+	menuentry 'Debian, with Linux 6.12-default' $menuentry_id_option 'gnulinux-6.12-default-advanced-1' {
+		linux	/vmlinux-6.12-default root=/dev/mapper/vg0-root ro
+	}
+}
+"""
+PATCHED = "6.12.118-smt-patched-1"
+
+
+@pytest.fixture
+def installed(debian: FakeLpar, step: Step) -> Ask:
+    """Call the step for a kernel that Debian's tools have installed, with GRUB_DEFAULT and saved_entry."""
+
+    def call(action: str, release: str = PATCHED, default: str = "0", saved: str = "") -> Answer:
+        debian.put("boot/grub/grub.cfg", MENU.replace("@DEFAULT@", default))
+        environment = json.loads(debian.get_or("grubenv.json", "{}"))
+        debian.put("grubenv.json", json.dumps(environment | ({"saved_entry": saved} if saved else {})))
+        words = (f"--action={action}", "--installed", f"--release={release}", f"--sysroot={debian.root}")
+        return step("boot-entry", *words)
+
+    return call
+
+
+def test_an_installed_kernel_is_booted_one_time_by_its_own_entry(debian: FakeLpar, installed: Ask) -> None:
+    for changed in (True, False):
+        assert installed("once")[1]["changed"] == changed
+    name = json.loads(debian.get("grubenv.json"))["next_entry"]
+    assert name == "gnulinux-advanced-1>gnulinux-6.12.118-smt-patched-1-1"
+    code, answer = installed("booted")
+    assert (code, "not cleared next_entry" in answer["error"]) == (3, True)
+    assert installed("once")[0] == 0
+    assert installed("remove")[1]["changed"]
+    assert json.loads(debian.get("grubenv.json")) == {}
+    assert not (debian.root / "boot/grub/custom.cfg").exists()
+    code, answer = installed("once", "6.12-gone")
+    assert (code, "has no entry for 6.12-gone: install its package" in answer["error"]) == (3, True)
+    # A rollback after the package was removed.
+    assert installed("remove", "6.12-gone") == (0, {"changed": False, "present": True, "default": ""})
+
+
+@pytest.mark.parametrize(
+    ("default", "saved", "boots"),
+    [
+        ("0", "", PATCHED),
+        ("1>2", "", "6.12-default"),
+        ("Advanced options>Debian, with Linux 6.12-default", "", "6.12-default"),
+        ("${saved_entry}", "", PATCHED),
+        ("${saved_entry}", "gnulinux-advanced-1>gnulinux-6.12-default-advanced-1", "6.12-default"),
+        ("${saved_entry}", "an-entry-of-somebody-else", "something unknown"),
+    ],
+)
+def test_a_run_of_installed_kernels_begins_on_the_default_one(
+    installed: Ask, default: str, saved: str, boots: str
+) -> None:
+    code, answer = installed("look", default=default, saved=saved)
+    if boots == "6.12-default":
+        assert (code, answer["changed"]) == (0, False)
+    else:
+        assert (code, f"GRUB boots {boots} by default and 6.12-default runs" in answer["error"]) == (3, True)
+
+
+@pytest.mark.slow
+def test_an_installed_kernel_of_the_rhel_family_is_found_by_grubby(host: FakeLpar, step: Step) -> None:
+    host.distribution('ID="rhel"\n', "grub2")
+    words = ("--installed", "--release=default", f"--sysroot={host.root}")
+    code, answer = step("boot-entry", "--action=once", *words)
+    assert (code, "grubby knows no entry for /boot/vmlinuz-default" in answer["error"]) == (3, True)
+    host.put("entries.json", json.dumps({"machine-boot": {"image": "/boot/vmlinuz-default", "cmdline": ""}}))
+    assert step("boot-entry", "--action=once", *words)[1]["changed"]
+    assert json.loads(host.get("grubenv.json"))["next_entry"] == "machine-boot"
+    host.put("proc/sys/kernel/osrelease", "default")
+    assert step("boot-entry", "--action=look", *words)[0] == 0
+
+
 def test_a_package_that_the_distribution_does_not_install_is_refused(debian: FakeLpar, entry: Ask) -> None:
     code, answer = entry(debian, "look", f"--package={json.dumps({**TAR, 'format': 'rpm'})}")
     assert code == 3

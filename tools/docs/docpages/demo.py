@@ -1,4 +1,4 @@
-"""The result of `make demo`: the README's table, and the whole output for the tutorial."""
+"""The README's table, of `make demo` and a distribution's kernel, and the demo's output for the tutorial."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from docpages.paths import DEMO, ROOT
+from docpages.paths import DEMO, DISTRIBUTION, ROOT
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
+from kernel_qualify.judge.mdtable import heading, row
 
 BASELINE, VARIANT = "stock", "patched"
+DEBIAN = "debian"
+EVIDENCE = "docs/evidence/distribution.md"
 #: Runs hotplug-timer from the root, and returns its output.
 Output = Callable[[list[str]], str]
 
@@ -30,29 +33,47 @@ def replace(results: Path) -> None:
 
 
 def table(output_of: Output) -> str:
-    """Return the two rows of the README: median seconds, ratio and grace periods of each switch."""
+    """Return the rows of the README: median seconds, ratio and grace periods of each switch."""
     found = json.loads(output_of(_compare("--format", "json")))
-    rows = [
-        "| switch | stock kernel | patched kernel | ratio | waits for a grace period |",
-        "|---|---|---|---|---|",
-    ]
-    for operation in dict.fromkeys(entry["operation"] for entry in found["comparisons"]):
-        both = [_entry(found["comparisons"], operation, variant) for variant in (BASELINE, VARIANT)]
-        stock, patched = (entry["median_s"] for entry in both)
-        counted = [_entry(found["counts"], operation, variant) for variant in (BASELINE, VARIANT)]
-        waits = [entry["synchronize_rcu"][0] for entry in counted]
-        rows.append(
-            f"| `{operation}` | {stock:.2f} s | **{patched:.2f} s** "
-            f"| {stock / patched:.1f} times faster | {waits[0]} → {waits[1]} |"
-        )
-    run = _runs()[0]
+    head = ["kernels", "switch", "without the patches", "with them", "ratio", "waits for a grace period"]
+    lab = _rows("the lab's", BASELINE, found)
+    debian = json.loads(output_of(_compare("--format", "json", folder=DISTRIBUTION, baseline=DEBIAN)))
+    run, installed = _runs()[0], _runs(DISTRIBUTION)
+    releases = {one.variant: one.host.kernel_release for one in installed}
     emulated = "; **QEMU emulates the CPUs, so the seconds are not those of hardware**"
-    conditions = (
-        f"Medians of {min(entry['n'] for entry in found['comparisons'])} switches; {found['cpus']} CPUs "
-        f"({run.shape.cores} cores x SMT{run.shape.threads_per_core}); "
-        f"Linux {run.host.kernel_release.partition('-')[0]}{emulated if found['emulated'] else ''}."
+    return "\n".join(
+        [
+            *heading(head),
+            *lab,
+            *_rows("Debian's", DEBIAN, debian),
+            "",
+            f"Medians; {found['cpus']} CPUs ({run.shape.cores} cores x SMT{run.shape.threads_per_core})"
+            f"{emulated if found['emulated'] else ''}.",
+            f"The lab's: Linux {run.host.kernel_release.partition('-')[0]}, built with few drivers, stock and"
+            f" patched; {_samples(found)}.",
+            f"Debian's: its own kernel {releases[DEBIAN]} as packaged, and {releases[VARIANT]} with Debian's"
+            f" configuration, installed from a package, in a guest like a partition of PowerVM;"
+            f" {_samples(debian)} ([conditions, and where the time goes]({EVIDENCE})).",
+        ]
     )
-    return "\n".join([*rows, "", conditions])
+
+
+def _samples(found: dict[str, Any]) -> str:
+    """Return how many switches and boots of each kernel there are."""
+    rows = found["comparisons"]
+    return f"{min(row['n'] for row in rows)} switches in {min(row['boots'] for row in rows)} boots of each"
+
+
+def _rows(kernels: str, baseline: str, found: dict[str, Any]) -> list[str]:
+    rows = []
+    for operation in dict.fromkeys(entry["operation"] for entry in found["comparisons"]):
+        both = [_entry(found["comparisons"], operation, variant) for variant in (baseline, VARIANT)]
+        before, after = (entry["median_s"] for entry in both)
+        counted = [_entry(found["counts"], operation, variant) for variant in (baseline, VARIANT)]
+        waits = [entry["synchronize_rcu"][0] for entry in counted]
+        cells = [kernels, f"`{operation}`", f"{before:.2f} s", f"**{after:.2f} s**"]
+        rows.append(row([*cells, f"{before / after:.1f} times faster", f"{waits[0]} → {waits[1]}"]))
+    return rows
 
 
 def console(output_of: Output) -> str:
@@ -60,11 +81,11 @@ def console(output_of: Output) -> str:
     return f"```console\n$ make demo\n...\n{output_of(_compare())}\n```\n\n{_conditions(output_of)}"
 
 
-def _compare(*options: str) -> list[str]:
-    files = [str(file.relative_to(ROOT)) for file in sorted(DEMO.glob("*.jsonl"))]
+def _compare(*options: str, folder: Path = DEMO, baseline: str = BASELINE) -> list[str]:
+    files = [str(file.relative_to(ROOT)) for file in sorted(folder.glob("*.jsonl"))]
     if not files:
-        raise ToolError(f"no result files in {DEMO}", "name the results of a demo", ExitCode.INPUT)
-    return ["compare", "--baseline", BASELINE, *options, *files]
+        raise ToolError(f"no result files in {folder}", "name the results of a demo", ExitCode.INPUT)
+    return ["compare", "--baseline", baseline, *options, *files]
 
 
 def _conditions(output_of: Output) -> str:
@@ -90,9 +111,9 @@ def _conditions(output_of: Output) -> str:
     )
 
 
-def _runs() -> tuple[Run, ...]:
+def _runs(folder: Path = DEMO) -> tuple[Run, ...]:
     """Return the runs of the result files, in the order of the boots."""
-    return read_files(sorted(DEMO.glob("*.jsonl"))).runs
+    return read_files(sorted(folder.glob("*.jsonl"))).runs
 
 
 def _entry(entries: list[dict[str, Any]], operation: str, variant: str) -> dict[str, Any]:

@@ -9,6 +9,8 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 #: The result files of the demo that the README and the tutorial show.
 DEMO = DOCS / "examples/demo"
+#: Those of a distribution's kernel against its package with the patches.
+DISTRIBUTION = DOCS / "data/distribution/6.12-ppc64le-16"
 
 
 def only(pattern: str) -> Path:

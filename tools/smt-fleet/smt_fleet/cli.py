@@ -208,8 +208,9 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
         dest="variants",
         action="append",
         required=True,
-        metavar="NAME=FILE",
-        help="a kernel and its artifact.json; given twice or more, first the one to compare with",
+        metavar="NAME=KERNEL",
+        help="a kernel: its artifact.json, `running`, or `installed:RELEASE` for one that the hosts have"
+        " installed; given twice or more, first the one to compare with",
     )
     parser.add_argument(
         "--boots",
@@ -319,10 +320,10 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `ab`."""
     pairs = [text.partition("=") for text in arguments.variants]
     if wrong := [name for name, _, file in pairs if not (name and file)]:
-        raise ToolError(f"'{wrong[0]}' is no variant", "give NAME=FILE", ExitCode.USAGE)
+        raise ToolError(f"'{wrong[0]}' is no variant", "give NAME=KERNEL", ExitCode.USAGE)
     if len({name for name, _, _ in pairs}) < max(2, len(pairs)):
         raise ToolError(
-            "too few variants, or one name twice", "give --variant NAME=FILE for each kernel", ExitCode.USAGE
+            "too few variants, or one name twice", "give --variant NAME=KERNEL for each", ExitCode.USAGE
         )
     iterations = arguments.iterations or (1 if arguments.switch_minutes >= LONG_MIN else 3)
     if arguments.switch_minutes:
@@ -333,7 +334,7 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
             f" {least / 60:.1f} hours a host if {pairs[0][0]} alone is slow, {most / 60:.1f} at the most\n"
         )
     words = {
-        "ab_variants": [{"name": name, "artifact": _artifact(Path(file))} for name, _, file in pairs],
+        "ab_variants": [{"name": name, **_kernel(kernel)} for name, _, kernel in pairs],
         "ab_iterations": iterations,
         "ab_repeat": arguments.boots // 2,
         "ab_max_fail_percentage": arguments.max_failed,
@@ -367,6 +368,14 @@ def regress_plan(arguments: argparse.Namespace) -> Plan:
         "regress_max_fail_percentage": arguments.max_failed,
     }
     return _plan(arguments, "regress", "regress.yml", words | _flow(arguments))
+
+
+def _kernel(text: str) -> dict[str, str]:
+    """Return how ab.yml names a kernel; ToolError (INPUT) where there is no such artefact."""
+    kind, _, release = text.partition(":")
+    if text == "running" or (kind == "installed" and release):
+        return {"release": release or text}
+    return {"artifact": _artifact(Path(text))}
 
 
 def _artifact(file: Path) -> str:

@@ -1,5 +1,6 @@
 """Install a kernel under test with a boot entry, boot it one time or by default, or remove it.
 
+With `--installed`, boot a kernel one time that the distribution's tools have installed with its entry.
 Never moves the default as a side effect: what it was before and after is compared. Two kinds of boot loader
 configuration: "custom", a custom.cfg that grub.cfg sources, as Debian, Ubuntu and SLES have it, and "bls",
 entries that grubby writes, as the RHEL family has it.
@@ -12,7 +13,7 @@ import json
 import os
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,13 @@ READ_ONLY_TO_GRUB = ("btrfs", "zfs", "squash4", "iso9660")
 #: What grub-mkconfig makes of GRUB_DEFAULT=saved. The variable's name alone is in every grub.cfg.
 SAVED_DEFAULT = re.compile(r"^\s*set default=\W*saved_entry\b", re.MULTILINE)
 WORD = re.compile(r"[^\s']+\Z")
+#: Lines of grub.cfg: what opens a menu or an entry, the name it has, and the image that an entry boots.
+MENU = re.compile(r"""\s*(?:menuentry|submenu)\s+(['"])(?P<title>.*?)\1(?P<options>.*)\{$""")
+MENU_ID = re.compile(r"(?:--id|\$menuentry_id_option)\s+'([^']+)'")
+MENU_IMAGE = re.compile(r"\s*linux\S*\s+['\"]?(\S+?)['\"]?(?:\s|$)")
+#: What precedes the release in the name of an image.
+IMAGE_NAME = re.compile(r".*/(?:vmlinu[xz]|bzImage|Image)-")
+RECOVERY = re.compile("recovery|rescue", re.IGNORECASE)
 #: What a run adds to a command line.
 OWN_WORD = re.compile(r"\s*\bhotplug_acceleration\.\S+")
 
@@ -42,6 +50,52 @@ class Entry:
     words: str
     cmdline: str
     initrd: str
+
+
+@dataclass
+class MenuEntry:
+    """An entry of grub.cfg: the names that lead to it from the outermost menu, each an id or a title."""
+
+    names: list[tuple[str, str]]
+    places: list[int]
+    release: str = ""
+
+    @property
+    def path(self) -> str:
+        """Return what GRUB knows the entry by."""
+        return ">".join(name or title for name, title in self.names)
+
+    def called(self, wanted: str) -> bool:
+        """Whether a variable of GRUB means this entry: each part is an id, a title, or a number."""
+        parts = wanted.split(">")
+        return len(parts) == len(self.names) and all(
+            part in (*name, str(place)) for part, name, place in zip(parts, self.names, self.places)
+        )
+
+
+def read_menu(config: str) -> list[MenuEntry]:
+    """Return the entries of grub.cfg that boot Linux, in their order, without those for rescue."""
+    entries: list[MenuEntry] = []
+    above: list[MenuEntry | None] = []
+    counts = [0]
+    for line in config.splitlines():
+        if found := MENU.match(line):
+            outer = next((one for one in reversed(above) if one), MenuEntry([], []))
+            named = MENU_ID.search(found["options"])
+            name = (named[1] if named else "", found["title"])
+            entry = MenuEntry([*outer.names, name], [*outer.places, counts[-1]])
+            counts[-1] += 1
+            counts.append(0)
+            above.append(entry)
+        elif line.rstrip().endswith("{"):
+            above.append(None)
+        elif line.strip() == "}" and above:
+            if above.pop():
+                counts.pop()
+        elif above and above[-1] and (image := MENU_IMAGE.match(line)):
+            above[-1].release = IMAGE_NAME.sub("", image[1])
+            entries.append(above[-1])
+    return [entry for entry in entries if not RECOVERY.search("".join(entry.names[-1]))]
 
 
 class Tools:
@@ -259,6 +313,22 @@ class Custom(Loader):
         """Return what `default` says when the entry is the default."""
         return self.entry.id
 
+    def find(self, release: str) -> str:
+        """Return GRUB's name for the entry of an installed kernel; ToolError without one."""
+        found = [entry for entry in read_menu(self.config()) if entry.release == release]
+        if not found:
+            raise ToolError(f"{self.directory}/grub.cfg has no entry for {release}: install its package")
+        # The outermost one is that of whatever kernel is the newest.
+        return next((entry for entry in found if release in entry.path), found[0]).path
+
+    def default_release(self) -> str:
+        """Return the release of what GRUB boots by default; empty where that cannot be told."""
+        config = self.config()
+        literal = re.search(r'^\s*set default="([^"$]*)"', config, re.MULTILINE)
+        wanted = self.default() if SAVED_DEFAULT.search(config) else literal[1] if literal else ""
+        entries = read_menu(config)
+        return next((entry.release for entry in entries if entry.called(wanted or "0")), "")
+
 
 class Bls(Loader):
     """Entries that grubby writes."""
@@ -316,6 +386,16 @@ class Bls(Loader):
         """Return what `default` says when the entry is the default."""
         return self.entry.image
 
+    def find(self, release: str) -> str:
+        """Return GRUB's name for the entry of an installed kernel; ToolError without one."""
+        if not self.present():
+            raise ToolError(f"grubby knows no entry for {self.entry.image}: install the package of {release}")
+        return self.identify()
+
+    def default_release(self) -> str:
+        """Return the release of what GRUB boots by default."""
+        return IMAGE_NAME.sub("", self.default())
+
 
 #: Kinds of configuration, by their names in the table of distributions.
 KINDS: dict[str, type[Custom] | type[Bls]] = {"custom": Custom, "bls": Bls}
@@ -325,9 +405,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the step."""
     parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
     parser.add_argument("--release", required=True, help="uname -r of the kernel")
-    parser.add_argument("--image", required=True, help="file name of the kernel image")
     parser.add_argument(
-        "--package", type=json.loads, required=True, metavar="JSON", help="the package, as in artifact.json"
+        "--installed",
+        action="store_true",
+        help="look, once, booted, remove: of a kernel that others have installed, and leave it installed",
+    )
+    parser.add_argument("--image", default="", help="file name of the kernel image")
+    parser.add_argument(
+        "--package", type=json.loads, default={}, metavar="JSON", help="the package, as in artifact.json"
     )
     parser.add_argument("--package-file", default="", help="once: path of the package on the host")
     parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
@@ -342,6 +427,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Do what was asked for; ToolError when the boot loader is not as asked for."""
     family = family_of(read_os_release(Sysfs(arguments.sysroot)))
+    directory = arguments.sysroot / family.directory.lstrip("/")
+    if arguments.installed:
+        image = f"/boot/vmlinuz-{arguments.release}"
+        entry = Entry("", image, "", "", "")
+        there = KINDS[family.kind](Tools(dict(family.programs)), entry, family.prefix, directory)
+        changed = do_installed(there, arguments)
+        return {"changed": changed, "present": True, "default": there.default()}
     package = Package.from_artifact(arguments.package, family)
     entry = Entry(
         f"hotplug-acceleration-{arguments.release}",
@@ -351,10 +443,34 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         arguments.initrd,
     )
     tools = Tools({**family.programs, **package.programs})
-    directory = arguments.sysroot / family.directory.lstrip("/")
     loader = KINDS[family.kind](tools, entry, family.prefix, directory)
     changed = do(loader, package, arguments)
     return {"changed": changed, "present": loader.present(), "default": loader.default()}
+
+
+def do_installed(loader: Custom | Bls, options: argparse.Namespace) -> bool:
+    """Do what was asked for with an installed kernel; return whether it changed anything."""
+    try:
+        loader.entry = replace(loader.entry, id=loader.find(options.release))
+    except ToolError:
+        if options.action == "remove":
+            return False
+        raise
+    if options.action == "look":
+        Loader.require_one_time_boots(loader)
+        running = Sysfs(options.sysroot).read("proc/sys/kernel/osrelease").strip()
+        if (usual := loader.default_release()) != running:
+            raise ToolError(
+                f"GRUB boots {usual or 'something unknown'} by default and {running} runs:"
+                " whatever goes wrong would end on the former; make the running kernel the default first"
+            )
+        return False
+    if options.action == "booted":
+        loader.require_disarmed()
+        return False
+    if options.action == "remove":
+        return loader.disarm()
+    return loader.arm()
 
 
 def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> bool:

@@ -42,6 +42,8 @@ class Plan:
     need_bytes: int = 0
     boot_bytes: int = 0
     """What the files of the kernel's package take in /boot (install)."""
+    kexec: bool = True
+    """Whether kexec boots the kernels of an A/B run, and not the boot loader."""
     kexec_file_load: bool = False
     unsigned: tuple[str, ...] = ()
     """The kernels to boot that carry no signature."""
@@ -85,7 +87,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     yield from _held(facts, plan)
     if facts.euid != 0:
         yield "tasks do not run as root", "set ansible_user=root, or ansible_become=true"
-    if plan.purpose in (AB, DEPLOY):
+    if plan.purpose == DEPLOY or (plan.purpose == AB and plan.kexec):
         yield from _kexec(facts, plan)
     if plan.purpose in BOOTS:
         yield from _clocksource(facts)

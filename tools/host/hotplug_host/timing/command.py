@@ -292,6 +292,11 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         help="room that the kernel's package needs in /boot (install) (default: %(default)s)",
     )
     parser.add_argument(
+        "--no-kexec",
+        action="store_true",
+        help="with --for ab: the boot loader boots the kernels",
+    )
+    parser.add_argument(
         "--kexec-file-load",
         action="store_true",
         help="kernels are signed and loaded by kexec_file_load, as a locked-down kernel demands",
@@ -372,6 +377,7 @@ def look(arguments: argparse.Namespace) -> None:
         staging=arguments.staging,
         need_bytes=arguments.need_bytes,
         boot_bytes=arguments.boot_bytes,
+        kexec=not arguments.no_kexec,
         kexec_file_load=arguments.kexec_file_load,
         unsigned=tuple(arguments.unsigned),
         initrd=arguments.initrd,
