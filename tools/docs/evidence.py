@@ -271,7 +271,7 @@ class Figures:
 
     def conditions(self, files: Files) -> str:
         """Return what lies beside runs of their conditions."""
-        return (ROOT / files.pattern).with_name("conditions.md").read_text("utf-8").rstrip()
+        return (ROOT / files.pattern).with_name("conditions.txt").read_text("utf-8").rstrip()
 
     def states(self, files: Files, direction: str, least_ms: float = 0.05) -> str:
         """Return the time in each hotplug state on both kernels, a CPU, from traces beside the runs."""

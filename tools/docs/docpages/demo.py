@@ -15,7 +15,6 @@ from kernel_qualify.judge.mdtable import heading, row
 
 BASELINE, VARIANT = "stock", "patched"
 DEBIAN = "debian"
-EVIDENCE = "docs/evidence/distribution.md"
 #: Runs hotplug-timer from the root, and returns its output.
 Output = Callable[[list[str]], str]
 
@@ -53,7 +52,7 @@ def table(output_of: Output) -> str:
             f" patched; {_samples(found)}.",
             f"Debian's: its own kernel {releases[DEBIAN]} as packaged, and {releases[VARIANT]} with Debian's"
             f" configuration, installed from a package, in a guest like a partition of PowerVM;"
-            f" {_samples(debian)} ([conditions, and where the time goes]({EVIDENCE})).",
+            f" {_samples(debian)}. The evidence has the conditions, and where the time goes.",
         ]
     )
 
