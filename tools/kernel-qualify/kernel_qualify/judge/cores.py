@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ MOST_GRACE = 2
 
 @dataclass(frozen=True)
 class Change:
-    """One core that was added or removed. Seconds are the guest's, with everything the kernel does for it."""
+    """One core that was added or removed, and how often the whole machine had to wait for it."""
 
     kernel: str
     action: str
@@ -32,7 +31,6 @@ class Change:
     """CPUs of the guest while it has the core."""
     switched: int
     """Threads of the core that went or came."""
-    seconds: float
     grace_periods: int
     rendezvous: int
     rebuilds: int
@@ -55,18 +53,17 @@ class Run:
 
 def change(kernel: str, action: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
     """Return what happened between two records of a guest; ValueError unless it was one change of a core."""
-    functions = after["functions"]
-    if functions[DLPAR]["calls"] != 1:
-        raise ValueError(f"{functions[DLPAR]['calls']} calls of {DLPAR}() in place of one")
+    calls = after["calls"]
+    if calls[DLPAR] != 1:
+        raise ValueError(f"{calls[DLPAR]} calls of {DLPAR}() in place of one")
     return Change(
         kernel=kernel,
         action=action,
         cpus=max(len(before["present"]), len(after["present"])),
         switched=abs(len(after["online"]) - len(before["online"])),
-        seconds=functions[DLPAR]["seconds"],
-        grace_periods=functions[GRACE]["calls"],
-        rendezvous=functions[RENDEZVOUS]["calls"],
-        rebuilds=max(functions[REBUILD]["calls"], functions[f"{REBUILD}_locked"]["calls"]),
+        grace_periods=calls[GRACE],
+        rendezvous=calls[RENDEZVOUS],
+        rebuilds=max(calls[REBUILD], calls[f"{REBUILD}_locked"]),
     )
 
 
@@ -93,7 +90,7 @@ def problems(run: Run) -> list[str]:
 
 def table(runs: Sequence[Run]) -> str:
     """Return a row for each guest, action and kernel, in Markdown."""
-    head = ["guest", "action", "kernel", "cores", "seconds, median (least to most)"]
+    head = ["guest", "action", "kernel", "cores"]
     lines = heading([*head, "grace periods", "rendezvous", "domain rebuilds"])
     for run in runs:
         for action in reversed(ACTIONS):
@@ -104,13 +101,11 @@ def table(runs: Sequence[Run]) -> str:
 
 def _cells(run: Run, found: Sequence[Change]) -> list[str]:
     first = found[0]
-    seconds = [one.seconds for one in found]
-    spread = f"{statistics.median(seconds):.3f} ({min(seconds):.3f} to {max(seconds):.3f})"
     counts = [
         _range([getattr(one, name) for one in found]) for name in ("grace_periods", "rendezvous", "rebuilds")
     ]
     shape = f"{run.arch}, {first.cpus // run.threads} x {run.threads}"
-    return [shape, first.action, first.kernel, str(len(found)), spread, *counts]
+    return [shape, first.action, first.kernel, str(len(found)), *counts]
 
 
 def _range(numbers: Sequence[int]) -> str:
