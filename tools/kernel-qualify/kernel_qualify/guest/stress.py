@@ -101,6 +101,8 @@ class Run:
         machine.all_on()
         self.echo = echo
         self.mode = "on"
+        threads = max(map(len, machine.cores()))
+        self.modes = [mode for mode in MODES if not mode.isdigit() or int(mode) <= threads]
         self.log = KernelLog()
         self.victims = machine.secondaries()
         self.writers = [self.victims[2], self.victims[-2]]
@@ -131,8 +133,8 @@ class Run:
         """One switch, to a mode other than the last one, with a chunk of any size."""
         chunk = random.choice([64, 64, 4, 4, 3, 1])
         write(CHUNK, chunk)
-        others = [mode for mode in MODES if mode != self.mode]
-        mode = self.mode = MODES[number % 4] if number < 8 else random.choice(others)
+        others = [mode for mode in self.modes if mode != self.mode]
+        mode = self.mode = self.modes[number % len(self.modes)] if number < 8 else random.choice(others)
         self.log.lines()
         facts = switch(mode)
         record("switch", phase=phase, number=number, chunk=chunk, **facts, log=refusals(self.log.lines()))
