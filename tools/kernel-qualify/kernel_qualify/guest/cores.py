@@ -6,7 +6,7 @@ import argparse
 from contextlib import suppress
 
 from kernel_qualify.guest import machine
-from kernel_qualify.guest.machine import NONE, TRACING, record, write
+from kernel_qualify.guest.machine import NONE, Calls, record
 from kernel_qualify.guest.speed import COSTS
 
 DLPAR = "dlpar_cpu"
@@ -23,7 +23,4 @@ def main() -> None:
     # No times: a function that ends on another CPU than it began on has none in the profile.
     calls = {name: found.get(name, NONE)[0] for name in (DLPAR, *COSTS)}
     record("cores", **machine.settings(), present=machine.present(), online=machine.online(), calls=calls)
-    write(TRACING / "function_profile_enabled", 0)
-    for name in calls:
-        write(TRACING / "set_ftrace_filter", name)
-    write(TRACING / "function_profile_enabled", 1)
+    Calls(*calls)
