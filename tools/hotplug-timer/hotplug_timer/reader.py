@@ -100,6 +100,7 @@ class Run:
     `online` is how many CPUs were online before it.
     `clocksource` is the one that was measured; None when none was, or the kernel did not say which.
     `first` is when the first iteration started. `states` names the kernel's hotplug states by their step.
+    `busy_slowdown` and `lpar_mode` tell how CPUs share processors, in results of `measure-costs`.
     """
 
     source: str
@@ -115,6 +116,8 @@ class Run:
     clocksource: str | None = None
     online: int = 0
     states: Mapping[int, str] = field(default_factory=dict)
+    busy_slowdown: float | None = None
+    lpar_mode: str | None = None
     recordings: list[Recording] = field(default_factory=list)
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
@@ -328,6 +331,8 @@ def _run(record: Record, path: Path) -> Run:
         clocksource=detail.get("clock", {}).get("clocksource"),
         online=len(parse_cpulist(topology["online"])),
         states={int(step): name for step, name in (detail.get("hotplug_states") or {}).items()},
+        busy_slowdown=detail.get("busy_slowdown"),
+        lpar_mode=detail.get("lpar_mode"),
     )
 
 

@@ -9,7 +9,7 @@ from hotplug_common.tables import NONE, Column, Kind, Sheet, Table, significant
 from hotplug_host.operations import OFF, SMT, name_of
 from hotplug_timer.predict import patched
 from hotplug_timer.predict.costs import Costs
-from hotplug_timer.predict.patched import WIDENED, Events, Range, Size
+from hotplug_timer.predict.patched import SPREAD, Events, Machine, Range, Size
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Outlook:
     kernel: str
     emulated: bool
     size: Size
+    machine: Machine
+    closure: float
     costs: tuple[Costs, ...]
     hindering: tuple[str, ...]
 
@@ -55,20 +57,19 @@ def sheet(outlook: Outlook) -> Sheet:
         Column("rendezvous", lambda row: str(row.events.rendezvous) if row.events else NONE),
         Column("rebuilds", lambda row: str(row.events.rebuilds) if row.events else NONE),
     )
-    closure = {one.direction: one.closure for one in outlook.costs}
     return Sheet(
         tables=(
             Table("predictions", columns, rows, _heading(outlook), record=_record, flat=_record),
             _parts(outlook, unit),
         ),
-        notes=(*_held_back(outlook), rests_on(closure)),
+        notes=(*_held_back(outlook), rests_on(outlook.closure)),
         facts={
             "kernel": outlook.kernel,
             "emulated": outlook.emulated,
             "cpus": size.cpus,
             "toggled": size.toggled,
             "chunk": size.chunk,
-            "closure": closure,
+            "closure": outlook.closure,
             "hindering_states": list(outlook.hindering),
         },
     )
@@ -83,25 +84,22 @@ def predictions(outlook: Outlook) -> Iterator[Prediction]:
             yield Prediction(OFF, "patched, CPUs one by one", patched.one_by_one(costs, size))
             continue
         events = patched.events_of(costs.direction, size)
-        found = Prediction(costs.direction, "patched", patched.patched(costs, size), events)
+        found = Prediction(costs.direction, "patched", patched.patched(costs, size, outlook.machine), events)
         yield found
         if costs.direction == OFF:
             yield replace(
                 found,
                 kernel="patched, if firmware stops CPUs one at a time",
-                seconds=patched.dying_alone(costs, size),
+                seconds=patched.dying_alone(costs, size, outlook.machine),
             )
 
 
-def rests_on(closure: dict[str, float]) -> str:
+def rests_on(closure: float) -> str:
     """Return the one sentence on what a prediction rests on."""
-    closed = " and ".join(f"{share:.2f} ({direction})" for direction, share in closure.items())
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
-        f" {closed} of the timed seconds, and on how often the series makes the machine wait: its low end"
-        " holds if waits get shorter with the CPUs online and the CPUs of a chunk share a rendezvous and park"
-        " together, its high end if each CPU's turn and parking cost what they cost alone, and both are moved"
-        f" apart by a factor of {WIDENED}, as single CPUs were measured."
+        f" {closure:.2f} of the timed seconds, and on how often the series makes the machine wait; its"
+        f" ends are a factor of {SPREAD} from the middle, as single CPUs were measured and not chunks."
     )
 
 
@@ -146,8 +144,8 @@ def parts_of(costs: Costs) -> Iterator[Part]:
     for name, one, times in (
         ("grace periods", costs.grace, costs.grace_periods),
         ("expedited grace periods", costs.expedited, 0),
-        ("rendezvous", costs.rendezvous, number),
-        ("turns in a rendezvous", costs.turn or 0.0, number),
+        ("gatherings for a rendezvous", costs.gather, number),
+        ("turns in a rendezvous", costs.turn, number),
         ("rebuilds of the scheduler domains", costs.rebuild, number),
         ("parking a CPU's threads", costs.park, number),
         ("waits for firmware to stop a CPU", costs.death, number),
