@@ -48,6 +48,7 @@ OFF = Costs(
     each=0.004,
     crash=0.0,
     pieces=8.0,
+    traced=8.0,
 )
 ON = replace(OFF, direction="on", gather=0.0, turn=0.0, park=0.0, death=0.0, crash=0.001)
 DEDICATED = Machine()

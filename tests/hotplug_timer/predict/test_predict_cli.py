@@ -196,7 +196,7 @@ def test_what_is_printed_tells_in_one_sentence_what_it_rests_on(
     assert "14 of 16 CPUs, predicted from 8 of them; lower is better" in out
     last = out.splitlines()[-1]
     assert "not a 95% interval" in last
-    assert "0.98 of the timed seconds" in last
+    assert "0.98 of the seconds of the same switches" in last
     assert last.count(". ") == 0
 
 
@@ -227,10 +227,10 @@ def _change(costs: Path, change: Callable[[list[Record]], list[Record]]) -> None
 
 
 def _slower(lines: list[Record], factor: float = 1.3) -> list[Record]:
-    return [
-        {**line, "seconds": line["seconds"] * factor} if line.get("phase") == "timed" else line
-        for line in lines
-    ]
+    for line in lines:
+        if line.get("phase") == "traced":
+            line["detail"]["trace"]["seconds"] *= factor
+    return lines
 
 
 def _details(name: str, value: Any) -> Callable[[list[Record]], list[Record]]:
@@ -246,8 +246,8 @@ def _details(name: str, value: Any) -> Callable[[list[Record]], list[Record]]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_slower, "the pieces come to 0.76 of the timed seconds"),
-        (lambda lines: _slower(lines, 0.8), "the pieces come to 1.23 of the timed seconds"),
+        (_slower, "the pieces come to 0.76 of the seconds of their switches"),
+        (lambda lines: _slower(lines, 0.8), "the pieces come to 1.23 of the seconds of their switches"),
         (
             _details("durations_s", lambda _: None),
             "the grace periods of cpus=1-3,5-7,9-10:off were not timed",

@@ -86,11 +86,15 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Recording:
-    """A traced transition that succeeded; `file` is the trace's name, beside the result file."""
+    """A traced transition that succeeded; `file` is the trace's name, beside the result file.
+
+    `seconds` is how long it took with tracing; None where that was not recorded.
+    """
 
     operation: str
     mode: str
     file: str
+    seconds: float | None
 
 
 @dataclass
@@ -292,7 +296,7 @@ def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
         name = f"{record['operation']} {record['phase']} iteration {record['index']}"
         raise _input_error(f"{where}: {name} of run {run_id} was read already", "give each line once")
     if record["status"] == OK and (trace := detail.get("trace")) is not None:
-        run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
+        run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"], trace["seconds"]))
 
 
 def _check_copy(where: str, run: Run, runs: Mapping[str, Run]) -> None:

@@ -13,7 +13,7 @@ from hotplug_timer.iterations import Iteration
 from hotplug_timer.reader import Run
 from hotplug_timer.trace.states import SpentInState, State
 
-#: Pieces and timed seconds that are further apart than this are not of the same switch.
+#: Pieces and seconds that are further apart than this are not of the same switch.
 CLOSED = (0.9, 1.1)
 AGAIN = "measure again on a quiet machine, into another --output"
 #: Callbacks whose time is told apart. The first one is entered to have others run; the crash kernel's only
@@ -43,7 +43,7 @@ class Costs:
     and `park` are of one CPU: the wait until firmware has stopped it, and the parking of its threads. `each`
     is what is left for each CPU, without grace periods. `crash` is the part of it that updates a loaded crash
     kernel.
-    `pieces` are the callbacks and the lock's own grace periods, where these are expedited.
+    `pieces` are the traced callbacks and the lock's own grace periods, of the `traced` seconds of a switch.
     """
 
     direction: str
@@ -61,6 +61,7 @@ class Costs:
     each: float
     crash: float
     pieces: float
+    traced: float
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Counted:
 class Measured:
     """What was measured of one direction: with normal and with expedited grace periods, and the callbacks.
 
-    `rounds` is how many switches the callbacks are of.
+    `rounds` is how many switches the callbacks are of, and `traced` how many seconds one of these took.
     """
 
     switched: int
@@ -90,6 +91,7 @@ class Measured:
     expedited: Counted
     callbacks: Mapping[State, SpentInState]
     rounds: int
+    traced: float
 
     def spent(self, *names: str) -> float:
         """Return the seconds of one switch in callbacks whose names begin so, in all where none is given."""
@@ -106,6 +108,7 @@ def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[Stat
     operation = next(name for name in plain.operations if name.endswith(f":{direction}"))
     counted = _counted(plain, operation)
     switched = next(plain.iterations.select(lambda kind: kind.operation == operation)).switched
+    traced = [one.seconds or 0.0 for one in expedited.recordings if one.operation == operation]
     return Measured(
         switched,
         _seconds(plain, operation),
@@ -113,7 +116,8 @@ def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[Stat
         counted,
         _counted(expedited, operation),
         callbacks,
-        sum(one.operation == operation for one in expedited.recordings),
+        len(traced),
+        fmean(traced),
     )
 
 
@@ -142,16 +146,21 @@ def costs_of(direction: str, found: Measured) -> Costs:
         each=each / number,
         crash=found.spent(CRASH) / number,
         pieces=found.spent() + lock,
+        traced=found.traced,
     )
 
 
 def closure_of(costs: Sequence[Costs]) -> float:
-    """Return what the pieces come to, of the timed seconds; ToolError (INPUT) unless that is about 1."""
-    closure = sum(one.pieces for one in costs) / sum(one.expedited_seconds for one in costs)
+    """Return what the pieces come to, of the seconds of the same switches; ToolError (INPUT) unless about 1.
+
+    Both directions together: one of few milliseconds has as many outside of all callbacks.
+    """
+    seconds = sum(one.traced for one in costs)
+    closure = sum(one.pieces for one in costs) / seconds if seconds else 0.0
     if not CLOSED[0] <= closure <= CLOSED[1]:
         raise ToolError(
-            f"the pieces come to {closure:.2f} of the timed seconds, and not to {CLOSED[0]} to {CLOSED[1]}:"
-            " there is no prediction",
+            f"the pieces come to {closure:.2f} of the seconds of their switches, and not to {CLOSED[0]} to"
+            f" {CLOSED[1]}: there is no prediction",
             AGAIN,
             ExitCode.INPUT,
         )
