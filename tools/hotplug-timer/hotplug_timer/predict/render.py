@@ -99,7 +99,8 @@ def rests_on(closure: float) -> str:
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
         f" {closure:.2f} of the seconds of the same switches, and on how often the series makes the machine"
-        f" wait; its ends are a factor of {SPREAD} from the middle, as single CPUs were measured and not chunks."
+        f" wait; its ends are a factor of {SPREAD} from the middle, as single CPUs were measured and not"
+        " chunks."
     )
 
 
