@@ -142,11 +142,19 @@ def test_a_measured_machine_is_predicted(costs: Path, capsys: pytest.CaptureFixt
     rows = {(row["operation"], row["kernel"]): row for row in found["predictions"]}
     assert [key[1] for key in rows] == [
         "6.12.117-stock-1a2b3c4d",
+        "6.12.117-stock-1a2b3c4d, expedited",
         "patched",
         "patched, if firmware stops CPUs one at a time",
         "6.12.117-stock-1a2b3c4d",
+        "6.12.117-stock-1a2b3c4d, expedited",
         "patched",
     ]
+    assert [row["kind"] for row in found["predictions"]] == [
+        *("stock", "expedited", "patched", "patched"),
+        *("stock", "expedited", "patched"),
+    ]
+    high = STOCK_SPREAD * 14 * 0.1
+    assert rows["smt=on", "6.12.117-stock-1a2b3c4d, expedited"]["high_s"] == pytest.approx(high)
     patched = rows["smt=off", "patched"]
     assert (patched["grace_periods"], patched["rendezvous"], patched["rebuilds"]) == (2, 1, 1)
     middle = 2 * 0.002 + 0.01 + (0.05 - 0.005) + 0.01 + 0.01 + 14 * (0.005 + 0.035)
@@ -208,8 +216,12 @@ def test_a_state_that_holds_bulk_back_is_named(costs: Path, capsys: pytest.Captu
     found = facts(capsys, costs)
     assert found["hindering_states"] == ["vendor:online"]
     rows = [row for row in found["predictions"] if row["operation"] == "smt=off"]
-    assert [row["kernel"] for row in rows] == ["6.12.117-stock-1a2b3c4d", "patched, CPUs one by one"]
-    assert rows[1]["high_s"] == pytest.approx(STOCK_SPREAD * 14 * 0.2)
+    assert [row["kernel"] for row in rows] == [
+        "6.12.117-stock-1a2b3c4d",
+        "6.12.117-stock-1a2b3c4d, expedited",
+        "patched, CPUs one by one",
+    ]
+    assert rows[2]["high_s"] == pytest.approx(STOCK_SPREAD * 14 * 0.2)
     assert "because of vendor:online" in predict(capsys, costs)[1]
 
 

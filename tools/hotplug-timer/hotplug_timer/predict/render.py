@@ -11,6 +11,9 @@ from hotplug_timer.predict import patched
 from hotplug_timer.predict.costs import Costs
 from hotplug_timer.predict.patched import SPREAD, Events, Machine, Range, Size
 
+#: Kinds of lines: the kernel that was measured, the same with grace periods expedited, and the patched one.
+STOCK, EXPEDITED, PATCHED = "stock", "expedited", "patched"
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -27,9 +30,13 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Prediction:
-    """One line: how long a kernel takes in one direction; `events` are None where they go with the CPUs."""
+    """One line: how long a kernel takes in one direction; `events` are None where they go with the CPUs.
+
+    `kind` is what programs tell the lines apart by.
+    """
 
     direction: str
+    kind: str
     kernel: str
     seconds: Range
     events: Events | None = None
@@ -76,15 +83,18 @@ def sheet(outlook: Outlook) -> Sheet:
 
 
 def predictions(outlook: Outlook) -> Iterator[Prediction]:
-    """Yield the lines: of each direction the kernel that runs, then the patched one."""
+    """Yield the lines: of each direction the kernel that runs, also expedited, then the patched one."""
     for costs in outlook.costs:
         size = outlook.size
-        yield Prediction(costs.direction, outlook.kernel, patched.stock(costs, size))
+        expedited = patched.one_by_one(costs, size)
+        yield Prediction(costs.direction, STOCK, outlook.kernel, patched.stock(costs, size))
+        yield Prediction(costs.direction, EXPEDITED, f"{outlook.kernel}, expedited", expedited)
         if costs.direction == OFF and outlook.hindering:
-            yield Prediction(OFF, "patched, CPUs one by one", patched.one_by_one(costs, size))
+            yield Prediction(OFF, PATCHED, "patched, CPUs one by one", expedited)
             continue
         events = patched.events_of(costs.direction, size)
-        found = Prediction(costs.direction, "patched", patched.patched(costs, size, outlook.machine), events)
+        seconds = patched.patched(costs, size, outlook.machine)
+        found = Prediction(costs.direction, PATCHED, "patched", seconds, events)
         yield found
         if costs.direction == OFF:
             yield replace(
@@ -159,6 +169,7 @@ def _record(row: Prediction) -> dict[str, object]:
     return {
         "operation": name_of(SMT, row.direction),
         "kernel": row.kernel,
+        "kind": row.kind,
         "low_s": row.seconds.low,
         "high_s": row.seconds.high,
         **(vars(row.events) if row.events else dict.fromkeys(Events.__dataclass_fields__)),
