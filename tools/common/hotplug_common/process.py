@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,13 +127,16 @@ def run(
     Raises ToolError: ENVIRONMENT when the tool is not there, TIMEOUT after `timeout` seconds.
     """
     sink = log.open("ab") if log else contextlib.nullcontext(subprocess.PIPE)
-    with sink as stdout:
+    # From a file: Python 3.11 does not go on to write to a pipe after a communicate() that ran out of time.
+    with sink as stdout, tempfile.TemporaryFile() as given:
+        given.write(stdin or b"")
+        given.seek(0)
         try:
             child = subprocess.Popen(
                 [str(part) for part in command],
                 cwd=cwd,
                 env=env,
-                stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+                stdin=subprocess.DEVNULL if stdin is None else given,
                 stdout=stdout,
                 stderr=subprocess.STDOUT if merge_errors else subprocess.PIPE,
                 start_new_session=True,
@@ -140,7 +144,7 @@ def run(
         except FileNotFoundError:
             raise ToolError(f"'{command[0]}' is not installed", "install it and try again") from None
         try:
-            output, errors = _communicate(child, stdin, tick, timeout)
+            output, errors = _communicate(child, tick, timeout)
         except subprocess.TimeoutExpired:
             _end_group(child)
             raise ToolError(
@@ -155,17 +159,15 @@ def run(
 
 def _communicate(
     child: subprocess.Popen[bytes],
-    stdin: bytes | None,
     tick: Callable[[], None] | None,
     timeout: float | None,
 ) -> tuple[bytes, bytes]:
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
         try:
-            output, errors = child.communicate(stdin, timeout=TICK_S)
+            output, errors = child.communicate(timeout=TICK_S)
             return output or b"", errors or b""
         except subprocess.TimeoutExpired:
-            stdin = None  # what was given once is not given again
             if deadline is not None and time.monotonic() >= deadline:
                 raise
             if tick:
