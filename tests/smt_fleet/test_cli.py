@@ -200,12 +200,17 @@ class Hook(BaseHTTPRequestHandler):
         pass
 
 
-def test_arguments_of_ansible_playbook_are_no_run(stand: Stand) -> None:
+def test_what_follows_two_dashes_goes_to_ansible_playbook(stand: Stand) -> None:
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
-
-    assert stand.call("rollback", "-i", str(stand.inventory), "--", "--check", "--diff")[0] == 0
-
-    assert stand.calls()[-1][-2:] == ["--check", "--diff"]
+    hosts = ("-i", str(stand.inventory))
+    for words in (
+        ("check", *hosts),
+        ("apply", *hosts, "--level", "off"),
+        ("rollback", *hosts),
+        ("rollback", "last"),
+    ):
+        assert stand.call(*words, "--", "last", "--check", "--diff")[0] == 0
+        assert stand.calls()[-1][-3:] == ["last", "--check", "--diff"]
 
 
 def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand) -> None:
@@ -377,6 +382,8 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
         (("rollback", "last", "--limit", "a"), 2, "a run has its own hosts; leave out -i and --limit"),
         (("status", "last"), 4, "no run 'last'"),
         (("resume", "../x"), 4, "no run '../x'"),
+        (("resume", "last", "--", "--diff"), 2, "resume takes no arguments of ansible-playbook"),
+        (("apply", "lpar1", "-i", "/etc/hosts", "--level", "off"), 2, "unrecognized arguments: lpar1"),
     ],
 )
 def test_bad_words_are_one_line(stand: Stand, words: tuple[str, ...], code: int, told: str) -> None:

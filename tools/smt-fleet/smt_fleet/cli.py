@@ -36,6 +36,7 @@ LONG_MIN = 20
 #: Minutes from leaving a kernel to timing the next one, on a large LPAR.
 BOOT_MIN = 15
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
+MORE = "arguments of ansible-playbook"
 EPILOG = """\
 examples:
   smt-fleet check -i inventory/mine --for switch
@@ -45,6 +46,8 @@ examples:
   smt-fleet status last
   smt-fleet resume last
   smt-fleet rollback last
+
+what follows -- goes to ansible-playbook, as in smt-fleet check -i inventory/mine -- --ask-vault-pass
 
 exit codes of a run, by its worst host:
   0 all are as asked; 3 some are unfit, and nothing was changed there; 5 some failed and are as before;
@@ -79,9 +82,26 @@ examples:
 """
 
 
+class _Program(Parser):
+    """Leaves what follows `--` to ansible-playbook: argparse would take its first word for one of ours."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the words before `--`, and keep the others for a command that runs a playbook."""
+        words = list(sys.argv[1:] if args is None else args)
+        end = words.index("--") if "--" in words else len(words)
+        found, unknown = super().parse_known_args(words[:end], namespace)
+        if more := words[end + 1 :]:
+            if not hasattr(found, "arguments"):
+                self.error(f"{found.command} takes no {MORE}")
+            found.arguments = more
+        return found, unknown
+
+
 def build_parser() -> Parser:
     """Return the whole command line."""
-    parser = Parser(
+    parser = _Program(
         prog=PROGRAM,
         description="Change many hosts: a few first, then the others, with a row for each host at the end.",
         epilog=EPILOG,
@@ -181,7 +201,7 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--notify", default="", metavar="URL", help="web hook that gets summary.json (POST) when the run ends"
     )
-    parser.add_argument("arguments", nargs="*", help="more arguments of ansible-playbook, after --")
+    parser.set_defaults(arguments=[])
 
 
 def _add_apply(parser: argparse.ArgumentParser) -> None:
@@ -546,9 +566,6 @@ def set_aside(results: Path, hosts: Sequence[str]) -> None:
 
 def rollback(arguments: argparse.Namespace) -> int:
     """Bring hosts back: those that a run changed, or all of an inventory."""
-    if arguments.run.startswith("-"):
-        # Without a run, argparse takes the first word after -- for one.
-        arguments.arguments, arguments.run = [arguments.run, *arguments.arguments], ""
     if not arguments.run:
         return start(arguments, _plan(arguments, "rollback", "rollback.yml", {}))
     if arguments.inventory or arguments.limit:
