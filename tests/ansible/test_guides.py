@@ -155,6 +155,19 @@ def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
     assert re.match(r"No (?:command|part) of this (?:page|project) has run on PowerVM", first)
 
 
+def test_each_tag_has_a_row_with_what_a_playbook_names_in_its_place() -> None:
+    (play,) = yaml.safe_load((ANSIBLE / "playbooks/have_hosts.yml").read_text())
+    (ways,) = (found for task in play["tasks"] if (found := task.get("vars", {}).get("have_hosts_ways")))
+    _, _, section = (PAGES / "limits.md").read_text().partition("## Tags\n")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section.partition("\n## ")[0], re.MULTILINE))
+    assert list(rows) == ["check", "plan", "canary", "change", "verify", "rollback", "report", "notify"]
+    assert list(ways) == list(rows)
+    for tag, way in ways.items():
+        # The program, or the option, that takes the tag's place.
+        (use,) = re.findall(r"use (?:--check or )?((?:--)?[\w.-]+(?: (?:plan|report))?)", way)
+        assert f"`{use}" in rows[tag], tag
+
+
 SURVEY = json.loads((REPO / "docs/examples/awx/survey-switch.json").read_text())["spec"]
 
 
