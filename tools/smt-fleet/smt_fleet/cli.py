@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotplug_common import lock
 from hotplug_common.files import write_files
-from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables
+from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables, to_json
 from hotplug_host import __version__, termination
 from hotplug_host.arguments import count, even, positive
 from hotplug_host.entry import Parser
@@ -24,7 +25,7 @@ from hotplug_host.preflight.judge import PURPOSES, SWITCH
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from smt_fleet import batches, inventory, notice, playbooks, runs, summary
 from smt_fleet.batches import Batch
-from smt_fleet.outcome import Outcome, outcome
+from smt_fleet.outcome import Outcome, Verdict, outcome
 from smt_fleet.runs import Plan
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ PROGRAM = "smt-fleet"
 LONG_MIN = 20
 #: Minutes from leaving a kernel to timing the next one, on a large LPAR.
 BOOT_MIN = 15
+#: Seconds between two looks for a host that was left changed, while a run goes on that a web hook hears of.
+LOOK_S = 10.0
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 MORE = "arguments of ansible-playbook"
 EPILOG = """\
@@ -199,7 +202,10 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
         "-e", dest="extra", action="append", default=[], metavar="NAME=VALUE", help="a variable"
     )
     parser.add_argument(
-        "--notify", default="", metavar="URL", help="web hook that gets summary.json (POST) when the run ends"
+        "--notify",
+        default="",
+        metavar="URL",
+        help="web hook that gets summary.json (POST) at the end, and when a host is left changed",
     )
     parser.set_defaults(arguments=[])
 
@@ -497,7 +503,8 @@ def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()
         runs.drop_cut_line(folder)
         if pending:
             runs.note(folder, "resumed", hosts=list(pending))
-        code, found = _played(command, environment, lambda: _ended(folder, plan))
+        look = (lambda: _alarmed(folder, plan)) if plan.notify else None
+        code, found = _played(command, environment, lambda: _ended(folder, plan), look)
     if not found.hosts:
         raise ToolError("the run came to no host", "see what Ansible printed above", ExitCode.INPUT)
     # What no host explains is Ansible's own, such as an error in a variable.
@@ -505,10 +512,14 @@ def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()
 
 
 def _played(
-    command: Sequence[str], environment: Mapping[str, str], write: Callable[[], Outcome]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    write: Callable[[], Outcome],
+    look: Callable[[], bool] | None,
 ) -> tuple[int, Outcome]:
     """Run a playbook to its end and write what it came to, whatever signals come; return both.
 
+    LOOK is called now and then, until it has seen what it looks for.
     Ansible has a terminal's Ctrl-C by itself, and puts hosts back before it ends.
     """
     started: list[subprocess.Popen[bytes]] = []
@@ -520,8 +531,30 @@ def _played(
 
     with termination.held_back(tell):
         started.append(subprocess.Popen(command, env=environment))
+        while look:
+            try:
+                started[0].wait(LOOK_S)
+                break
+            except subprocess.TimeoutExpired:
+                look = None if look() else look
         code = started[0].wait()
         return code, write()
+
+
+def _alarmed(folder: Path, plan: Plan) -> bool:
+    """Tell the web hook of the first host that was left changed; return whether there is one."""
+    # A state that cannot be read is told of when the playbook has ended, not while it holds hosts.
+    with contextlib.suppress(ToolError):
+        found = outcome(runs.events(folder), undoes=plan.undoes, over=False)
+        if found.named(Verdict.LEFT_CHANGED):
+            _tell(plan, to_json(summary.sheet(folder.name, found)))
+            return True
+    return False
+
+
+def _tell(plan: Plan, text: str) -> None:
+    if problem := notice.post(plan.notify, text):
+        sys.stderr.write(f"{PROGRAM}: warning: {problem}\n")
 
 
 def _write(folder: Path, found: Outcome) -> Outcome:
@@ -535,8 +568,8 @@ def _ended(folder: Path, plan: Plan) -> Outcome:
     found = _write(folder, outcome(runs.events(folder), undoes=plan.undoes, over=True))
     if found.hosts:
         print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
-    if plan.notify and (problem := notice.post(plan.notify, (folder / "summary.json").read_text("utf-8"))):
-        sys.stderr.write(f"{PROGRAM}: warning: {problem}\n")
+    if plan.notify:
+        _tell(plan, (folder / "summary.json").read_text("utf-8"))
     return found
 
 

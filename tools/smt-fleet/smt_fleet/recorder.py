@@ -70,6 +70,10 @@ class Recorder:
         self._hosts = frozenset(hosts)
         runs.note(self.folder, "planned", hosts=list(hosts))
 
+    def batch(self) -> None:
+        """Note that hosts begin together: what happened to the ones before them has happened."""
+        runs.note(self.folder, "batch")
+
     def result(
         self, host: str, roles: Sequence[str], action: str, delegated: bool, said: Mapping[str, Any]
     ) -> None:
