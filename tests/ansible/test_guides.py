@@ -112,6 +112,31 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
     assert not (switching.staging / "applied.json").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(switching: FakeLpar) -> None:
+    """At any time of the day, and without the wait after the first batch."""
+    reached_as(switching, "mine", {})
+    change, afterwards, _ = blocks("fleet", "sh")
+    here = change.replace("inventory/mine", "mine.yml").replace("04:30", "2099-01-01T04:30")
+    look, _, undo = afterwards.partition("smt-fleet rollback")
+    path = stand_in(switching)
+
+    code, out = run(switching, here.replace("--soak 15", "--soak 0") + look, path)
+
+    assert code == 0, out
+    assert "every host is as asked" in out
+    assert switching.online == {0, 4}
+
+    # As above: the fake kernel misses the write of the rollback.
+    switching.write_control("on")
+    code, out = run(switching, f"smt-fleet rollback{undo}", path)
+
+    assert code == 0, out
+    assert not (switching.staging / "applied.json").exists()
+    assert re.search(r"^\| mine \|.*\| ok \|", out, re.MULTILINE), "the report is that of the rollback"
+
+
 def test_the_first_page_has_at_most_five_steps() -> None:
     assert re.findall(r"^## (\d)\.", (PAGES / "first-lpar.md").read_text(), re.MULTILINE) == list("12345")
 
