@@ -131,6 +131,16 @@ def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: 
     )
 
 
+def test_a_host_that_is_held_keeps_none_of_the_others_from_their_measurement(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["locked", "lpar1"])
+    variants = [word for kernel in kernels for word in ("--variant", kernel)]
+
+    code, out = made.start("ab", *variants, "--boots", "2", "--iterations", "1")
+
+    assert code == 3, out
+    assert made.verdicts() == {"locked": "unfit", "lpar1": "ok"}
+
+
 def test_an_unfit_host_keeps_none_of_the_others_from_the_change(tmp_path: Path) -> None:
     """Also where it is the first, and also of a resumed run; the first batch is of hosts that are fit."""
     made = fleet(tmp_path, ["locked", "lpar1", "lpar2"])

@@ -31,6 +31,7 @@ STATE_KEYS = ("release", "cpus")
 #: The phase that the tasks of an entry point of a role are; what is not here is part of its caller's phase.
 PHASES = {
     **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
+    "ab/check": "check",
     "boot/before": "verify",
     "boot/kexec": "change",
     "boot/proof": "verify",
