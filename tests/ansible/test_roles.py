@@ -24,7 +24,7 @@ PREFIXES = {
 #: Words that begin like a role's and are keys, modules or commands.
 WORDS = {
     *("boot_bytes", "boot_entry", "boot_fallback", "boot_id"),
-    *("smt_level", "smt_persist", "smt_state", "smt_switch"),
+    *("smt_fleet", "smt_level", "smt_persist", "smt_state", "smt_switch"),
 }
 
 

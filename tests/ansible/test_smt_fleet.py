@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ import pytest
 
 from tests.ansible.test_ab import OWNER
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import BIN, NOWHERE, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import BIN, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar
+from tests.samples.costfiles import costs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -366,3 +369,66 @@ def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path
     rows = json.loads((run / "summary.json").read_text())["hosts"]
     assert [row["verdict"] for row in rows] == ["ok"] * 3
     assert len(lpar3.commands()) > 0
+
+
+def test_costs_count_where_they_are_of_what_a_host_is(tmp_path: Path) -> None:
+    """The others have the minutes that were given, which are too many here."""
+    made = fleet(tmp_path, ["fits", "none", "other", "torn"])
+    folder = tmp_path / "costs"
+    file = costs_of(folder, "fits", DEFAULT_RELEASE, 8)
+    costs_of(folder, "other", "6.4.0-vendor", 8)
+    (folder / "torn.jsonl").write_text(file.read_text()[:900])
+    costs = ("--costs", str(folder))
+
+    code, out = made.start("check", "--for", "switch", *costs, "-e", "ab_switch_timeout=1")
+
+    assert code == 0, out
+    (checked,) = (tmp_path / "runs").iterdir()
+    table = json.loads((checked / "preflight.json").read_text())
+    rows = {row["host"]: row for row in table["hosts"]}
+    assert f"smt=on (stock) 0.13 to 0.47 s, by {file}: {DEFAULT_RELEASE}, 8 CPUs" in rows["fits"]["predicted"]
+    # Where there are costs, the reason is beside what the fake hosts all have.
+    reasons = {name: row["reasons"][-1]["text"] for name, row in rows.items()}
+    assert reasons["fits"] == (
+        "smt=off (stock) is predicted to take 0.44 to 1.6 s, and ab_switch_timeout ends it after 1 s"
+        f" ({file}: {DEFAULT_RELEASE}, 8 CPUs, emulated)"
+    )
+    assert rows["fits"]["verdict"] == "go-with-warnings"
+    assert "costs" not in reasons["none"]
+    wrong = f"other.jsonl has the costs of kernel 6.4.0-vendor, and the host runs {DEFAULT_RELEASE}"
+    assert wrong in reasons["other"]
+    assert "torn.jsonl: holds no results" in reasons["torn"]
+    assert "## Predicted switches\n\n- fits: smt=off (stock)" in (checked / "preflight.md").read_text()
+
+    window = ("--until", f"{datetime.now() + timedelta(minutes=30):%Y-%m-%dT%H:%M}", "--minutes", "60")
+    apply = ("apply", "--level", "off", "--batches", "100%", *window, *costs)
+
+    code, out = made.start(*apply)
+
+    assert code == 7, out
+    (run,) = (tmp_path / "runs").glob("*-apply")
+    summary = json.loads((run / "summary.json").read_text())["hosts"]
+    assert {row["host"]: row["verdict"] for row in summary} == {
+        "fits": "ok",
+        **dict.fromkeys(["none", "other", "torn"], "not-reached"),
+    }
+    flat = " ".join(out.split())
+    assert f"fits: smt=off (expedited) 0.14 to 0.52 s, by {file}" in flat
+    assert f"other: no prediction: {folder}/{wrong}; measure the host" in flat
+    assert f"none: no prediction: there is no {folder}/none.jsonl" in flat
+
+
+def test_costs_are_held_against_the_kernels_that_are_booted(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["lpar1"])
+    file = costs_of(tmp_path / "costs", "lpar1", DEFAULT_RELEASE, 8)
+    costs = ("--costs", str(file.parent), "--", "--check")
+
+    code, out = made.start("deploy", "--kernel", kernels[1].partition("=")[2], *costs)
+
+    assert code == 0, out
+    assert f"lpar1: no switch, by {file}" in " ".join(out.split()), "all CPUs are online"
+
+    code, out = made.start("ab", *(word for kernel in kernels for word in ("--variant", kernel)), *costs)
+
+    assert code == 0, out
+    assert re.search(r"lpar1: \d+ x smt=off \(stock\) 0\.44 to 1\.6 s, \d+ x smt=on", " ".join(out.split()))

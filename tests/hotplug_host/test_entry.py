@@ -37,7 +37,7 @@ MAINS: dict[str, Callable[[Sequence[str]], int]] = {
 COMMANDS = {
     "compare": ("hotplug-timer", "compare", *DEMO),
     "compare-json": ("hotplug-timer", "compare", "--format=json", *DEMO),
-    "predict": ("hotplug-timer", "predict", str(ROOT / "docs/examples/costs/costs.jsonl")),
+    "predict": ("hotplug-timer", "predict", str(ROOT / "docs/data/prediction/6.12-ppc64le-16/costs.jsonl")),
     "clock-check": ("clock-check", "audit"),
     "lpar-lab": ("lpar-lab", "status"),
     "clock-harness": ("clock-harness", "--help"),

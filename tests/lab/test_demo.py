@@ -60,6 +60,17 @@ def test_prints_the_table_and_where_the_report_is(demo: Demo) -> None:
     assert lines[-1] == str(demo.output / "report.html")
 
 
+def test_costs_were_measured_before_the_patched_kernel_was_booted(demo: Demo) -> None:
+    plain, expedited = read_files([demo.output / "costs/costs.jsonl"]).runs
+    assert plain.host.kernel_release == expedited.host.kernel_release
+    assert "stock" in plain.host.kernel_release
+    first = min(run.started for run in demo.runs if run.variant == "patched")
+    assert plain.started < expedited.started < first
+    # On a busy host the pieces may not come to the whole.
+    made = (demo.output / "costs/prediction.txt").exists()
+    assert made != ("no prediction: " in demo.done.stderr)
+
+
 def test_summary_has_its_stable_keys_and_sane_values(demo: Demo) -> None:
     summary = demo.summary
     assert (summary["cpus"], summary["line"], summary["emulated"]) == (8, "6.12", True)

@@ -43,18 +43,22 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(demo.rootfs, "build", lambda *_: done.append("rootfs") or DISK)
     monkeypatch.setattr(lifecycle, "up", lambda *_: done.append("up"))
     monkeypatch.setattr(lifecycle, "down", lambda *_: done.append("down"))
+    monkeypatch.setattr(demo, "_timer", lambda *_: process.Finished(0, ""))
+    monkeypatch.setattr(demo, "_predict", lambda *_: done.append("predict"))
     monkeypatch.setattr(demo, "_measure", lambda *_, **__: done.append("measure"))
     monkeypatch.setattr(demo, "_report", lambda *_: done.append("report"))
     return done
 
 
 def test_stages_in_order(settings: demo.Settings, paths: Paths, said: list[str], stages: list[str]) -> None:
-    stale = [settings.output / "raw/old.jsonl", settings.output / "smt-fleet/old/plan.json"]
+    stale = [
+        settings.output / name for name in ("raw/old.jsonl", "smt-fleet/old/plan.json", "costs/costs.jsonl")
+    ]
     for file in stale:
         file.parent.mkdir(parents=True)
         file.write_text("{}")
     assert demo.run(settings, paths, said.append) == ExitCode.OK
-    assert stages == ["kernels", "rootfs", "up", "measure", "down", "report"]
+    assert stages == ["kernels", "rootfs", "up", "predict", "measure", "down", "report"]
     assert not any(file.exists() for file in stale), "an earlier demo's results are not mixed in"
 
 
@@ -73,7 +77,7 @@ def test_the_guest_goes_down_whatever_happens(  # noqa: PLR0917 - fixtures
     monkeypatch.setattr(demo, "_measure", fail)
     with pytest.raises(type(fault)):
         demo.run(settings, paths, said.append)
-    assert stages == ["kernels", "rootfs", "up", "down"]
+    assert stages == ["kernels", "rootfs", "up", "predict", "down"]
 
 
 def test_smt_fleet_takes_what_the_demo_asks_for(settings: demo.Settings, tmp_path: Path) -> None:
@@ -143,7 +147,8 @@ def test_why_a_measurement_failed(  # noqa: PLR0917 - fixtures
     command.chmod(0o755)
     began = time.monotonic()
     with pytest.raises(ToolError, match=words) as caught:
-        demo._measure(settings, [], demo.Tools("true", str(command)), paths, said.append)
+        tools = demo.Tools("true", str(command))
+        demo._measure(settings, [], tools, paths, said.append, bundle=Path("t.pyz"))
     assert caught.value.code is code
     assert time.monotonic() - began < 30, "a lost guest is not waited for"
 

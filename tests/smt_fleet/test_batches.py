@@ -34,3 +34,9 @@ def test_every_host_is_in_one_batch(count: int, spec: list[int | str]) -> None:
     made = batches(hosts, spec, 1, 0)
     assert [name for batch in made for name in batch.hosts] == hosts
     assert all(batch.hosts for batch in made)
+
+
+def test_a_batch_takes_as_long_as_its_slowest_host() -> None:
+    own = {"lpar1": 60.0, "lpar3": 2.0, "lpar4": 30.0}
+    made = batches(HOSTS[:4], parse("1,2"), minutes=10, soak=5, own=own)
+    assert [(batch.begins, batch.ends) for batch in made] == [(0, 60), (65, 75), (75, 105)]

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,8 @@ import pytest
 from hotplug_common import lock
 from hotplug_host.errors import ToolError
 from smt_fleet import cli, runs
+from tests.smt_fleet.test_costs import RELEASE, answer
+from tests.smt_fleet.test_forecast import TIMER
 
 #: The fixture below has the program take another one for its own.
 PYTHON = sys.executable
@@ -398,6 +400,73 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     assert not stand.runs.exists()
 
 
+def test_a_plan_has_what_the_costs_of_hosts_predict(stand: Stand) -> None:
+    timer = stand.folder / "bin/hotplug-timer"
+    timer.write_text(TIMER)
+    timer.chmod(0o755)
+    costs = stand.folder / "costs"
+    costs.mkdir()
+    for name, release in (("lpar1", RELEASE), ("lpar2", "6.5")):
+        (costs / f"{name}.jsonl").write_text(json.dumps(answer(kernel=release)))
+    facts = {"release": RELEASE, "cpus": {"online": "0-1919", "present": "0-1919"}}
+    folder = stand.runs / "20261125T020000Z-check"
+    folder.mkdir(parents=True)
+    (folder / "preflight.json").write_text(json.dumps({"hosts": [{"host": "lpar2", "facts": facts}]}))
+    hosts = ("-i", str(stand.inventory), "--costs", str(costs), "--minutes", "60")
+    until = ("--until", f"{datetime.now() + timedelta(minutes=30):%Y-%m-%dT%H:%M}")
+
+    code, out, _ = stand.call("plan", "apply", *hosts, "--level", "off", *until, "--format", "json")
+
+    assert code == 7
+    found = json.loads(out)
+    assert [(batch["begins_min"], batch["ends_min"]) for batch in found["batches"]] == [(0, 7), (7, 67)]
+    assert found["late"] == ["lpar2", "lpar3"]
+    first, second, third = found["forecasts"]
+    assert first == {
+        "host": "lpar1",
+        "minutes": 7,
+        "predicted": [
+            {"operation": "smt=off", "kernel": "expedited", "times": 1, "low_s": 200.0, "high_s": 300.0}
+        ],
+        "costs": str(costs / "lpar1.jsonl"),
+        "kernel": RELEASE,
+        "cpus": 1920,
+        "held_against": None,
+        "problem": None,
+    }
+    assert (second["minutes"], second["held_against"]) == (60, folder.name)
+    assert f"kernel 6.5, and the host runs {RELEASE} in {folder.name}" in second["problem"]
+    assert (third["minutes"], third["costs"]) == (60, None)
+
+    code, out, _ = stand.call("plan", "apply", *hosts, "--level", "off")
+
+    assert "lpar1        7  costs         smt=off (expedited) 200 to 300 s" in out
+    assert "lpar3       60  --minutes     -" in out
+    assert f"lpar3: no prediction: there is no {costs}/lpar3.jsonl" in out
+    assert "of the kernel and the CPUs of lpar1 is not known here" in out
+
+    (stand.folder / "k.json").write_text("{}")
+    kernel = ("--kernel", str(stand.folder / "k.json"))
+    code, out, _ = stand.call("plan", "deploy", *hosts, *kernel, "--limit", "lpar1", "--format", "json")
+    # A host that nobody has looked at may have SMT off: on before the boot, off after it.
+    assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 15 + 30 + 60
+    variants = [word for name in "ab" for word in ("--variant", f"{name}={stand.folder / 'k.json'}")]
+    code, out, _ = stand.call("plan", "ab", *hosts, *variants, "--limit", "lpar1", "--format", "json")
+    # Three timed and one counted in each of eight boots.
+    assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 9 * 15 + 32 * 90
+
+
+def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:
+    (stand.folder / "costs").mkdir()
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    costs = ("-i", str(stand.inventory), "--costs", str(stand.folder / "costs"))
+    for words in (("check",), ("apply", "--level", "off")):
+        assert stand.call(*words, *costs)[0] == 0
+        assert variables(stand.calls()[-1])["fleet_costs_dir"] == str(stand.folder / "costs")
+    assert stand.call("check", *costs[:2])[0] == 0
+    assert "fleet_costs_dir" not in variables(stand.calls()[-1])
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
@@ -409,6 +478,7 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
             2,
             "'25:00' is no time; give HH:MM",
         ),
+        (("check", "-i", "/etc/hosts", "--costs", "/none"), 4, "there is no folder /none; put a result of"),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
         (("ab", "-i", "/etc/hosts", "--variant", "stock"), 2, "'stock' is no variant; give NAME=KERNEL"),
         (("ab", "-i", "/etc/hosts", "--variant", "a=/etc/hosts"), 2, "too few variants, or one name twice"),

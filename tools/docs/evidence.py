@@ -22,7 +22,7 @@ from hotplug_timer.reader import Run, read_files
 from hotplug_timer.trace.command import take
 from hotplug_timer.trace.states import States
 from kernel_qualify import figures
-from kernel_qualify.judge import clockcosts, cores, earlysleeps, gains, instructions, latencies
+from kernel_qualify.judge import clockcosts, cores, earlysleeps, gains, instructions, latencies, predictions
 from kernel_qualify.judge.mdtable import heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,6 +76,13 @@ KINDS = {
         figures.core_runs,
         cores.problems,
         lambda run: f"{run.arch}, {run.changes[0].cpus} CPUs",
+    ),
+    "prediction": Kind(
+        "prediction",
+        "prediction.md",
+        figures.prediction_runs,
+        predictions.problems,
+        lambda run: str(run.guest),
     ),
     "latencies": Kind(
         "latencies",
@@ -338,6 +345,10 @@ class Figures:
     def cores(self, line: str) -> str:
         """Return the runs of cores."""
         return cores.table(_of_line(figures.core_runs(), line))
+
+    def predictions(self, line: str) -> str:
+        """Return the runs of predict."""
+        return predictions.table(_of_line(figures.prediction_runs(), line))
 
     def latencies(self, line: str) -> str:
         """Return the runs of hackbench and cyclictest."""

@@ -270,6 +270,12 @@ def test_what_the_plan_asks_for(host: FakeHost) -> None:
     assert said(look(host), kexec_file_load=True) == (GO, "")
 
 
+def test_the_patched_kernel_is_known_by_its_chunks(host: FakeHost) -> None:
+    assert look(host).bulk_chunk is None
+    host.put("sys/devices/system/cpu/hotplug/bulk_chunk", "64")
+    assert look(host).bulk_chunk == 64
+
+
 def test_a_package_that_does_not_fit_into_boot(host: FakeHost) -> None:
     mib = 1 << 20
     full = replace(look(host), boot_free_bytes=41 * mib - 1)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from hotplug_timer.predict.command import marked_states
 from hotplug_timer.predict.costs import Costs, hindering
 from hotplug_timer.predict.patched import (
-    WIDENED,
+    SPREAD,
+    STOCK_SPREAD,
     Events,
+    Machine,
     Size,
     dying_alone,
     events_of,
@@ -38,18 +40,18 @@ OFF = Costs(
     grace_periods=17,
     grace=0.8,
     expedited=0.1,
-    rendezvous=0.2,
+    gather=0.19,
     turn=0.01,
     rebuild=0.05,
     park=0.03,
     death=0.02,
     each=0.004,
-    each_expedited=0.005,
     crash=0.0,
-    kept=0,
-    closure=1.0,
+    pieces=8.0,
+    traced=8.0,
 )
-ON = replace(OFF, direction="on", rendezvous=0.0, turn=0.0, park=0.0, death=0.0, crash=0.001)
+ON = replace(OFF, direction="on", gather=0.0, turn=0.0, park=0.0, death=0.0, crash=0.001)
+DEDICATED = Machine()
 LPAR = Size(1920, 1680, 64)
 
 
@@ -88,39 +90,37 @@ def test_counts_of_a_large_lpar() -> None:
 
 
 def test_a_range_by_hand() -> None:
-    share = 1 - 1680 / 3840
-    waits = 28 * 0.1 + 27 * 0.05
-    low = share * (waits + 27 * 0.2) + 27 * (0.03 + 0.02) + 1680 * 0.004
-    high = waits + 27 * (0.2 - 0.01 + 0.02) + 1680 * (0.01 + 0.03 + 0.005)
-    found = patched(OFF, LPAR)
-    assert (found.low, found.high) == pytest.approx((low / WIDENED, high * WIDENED))
-    alone = dying_alone(OFF, LPAR)
-    assert alone.high - found.high == pytest.approx((1680 - 27) * 0.02 * WIDENED)
+    middle = 28 * 0.1 + 27 * 0.05 + 27 * (0.19 + 0.03 + 0.02) + 1680 * (0.01 + 0.004)
+    found = patched(OFF, LPAR, DEDICATED)
+    assert (found.low, found.high) == pytest.approx((middle / SPREAD, middle * SPREAD))
+    alone = dying_alone(OFF, LPAR, DEDICATED)
+    assert alone.high - found.high == pytest.approx((1680 - 27) * 0.02 * SPREAD)
 
 
-def test_a_turn_that_was_not_measured_may_be_all_of_the_rendezvous() -> None:
-    found = patched(replace(OFF, turn=None), LPAR)
-    assert found.low == patched(OFF, LPAR).low
-    assert found.high == pytest.approx(patched(replace(OFF, turn=OFF.rendezvous), LPAR).high)
+def test_waiting_cpus_that_cede_let_the_others_gather() -> None:
+    less = patched(OFF, LPAR, DEDICATED).high - patched(OFF, LPAR, Machine(ceded=16.0)).high
+    assert less == pytest.approx(27 * 0.19 * (1 - 1 / 16) * SPREAD)
+
+
+def test_interrupts_under_way_arrive_once_in_a_rendezvous() -> None:
+    less = patched(OFF, LPAR, DEDICATED).high - patched(OFF, LPAR, Machine(arrival=0.001)).high
+    assert less == pytest.approx((1680 - 27) * 0.001 * SPREAD)
+    # A turn that is shorter than the wait has none.
+    short = replace(OFF, turn=0.0002)
+    less = patched(short, LPAR, DEDICATED).high - patched(short, LPAR, Machine(arrival=0.001)).high
+    assert less == pytest.approx((1680 - 27) * 0.0002 * SPREAD)
 
 
 def test_a_range_by_hand_for_the_way_up() -> None:
-    share = 1 - 1680 / 3840
-    waits = 0.1 + 27 * 0.05
-    found = patched(ON, LPAR)
-    low, high = share * waits + 1680 * 0.003, waits + 1680 * 0.005
-    assert (found.low, found.high) == pytest.approx((low / WIDENED, high * WIDENED))
-
-
-def test_grace_periods_of_other_callbacks_stay_with_each_cpu() -> None:
-    more = patched(replace(OFF, kept=1), LPAR).high - patched(OFF, LPAR).high
-    assert more == pytest.approx(1680 * 0.1 * WIDENED)
+    middle = 0.1 + 27 * 0.05 + 1680 * 0.003
+    found = patched(ON, LPAR, DEDICATED)
+    assert (found.low, found.high) == pytest.approx((middle / SPREAD, middle * SPREAD))
 
 
 def test_the_stock_kernel_and_one_by_one_go_with_the_cpus() -> None:
-    assert stock(OFF, LPAR).high == pytest.approx(1680 * 2.0 * WIDENED)
-    assert one_by_one(OFF, LPAR).high == pytest.approx(1680 * 1.0 * WIDENED)
-    assert stock(OFF, LPAR).low == pytest.approx(LPAR.share * 1680 * 2.0 / WIDENED)
+    assert stock(OFF, LPAR).high == pytest.approx(1680 * 2.0 * STOCK_SPREAD)
+    assert one_by_one(OFF, LPAR).high == pytest.approx(1680 * 1.0 * STOCK_SPREAD)
+    assert stock(OFF, LPAR).low == pytest.approx(LPAR.share * 1680 * 2.0 / STOCK_SPREAD)
 
 
 SECONDS = st.floats(0, 100)
@@ -128,29 +128,26 @@ SECONDS = st.floats(0, 100)
 
 @st.composite
 def costs(draw: st.DrawFn) -> Costs:
-    rendezvous, each = draw(SECONDS), draw(SECONDS)
+    each = draw(SECONDS)
+    parts = ("seconds", "expedited_seconds", "expedited", "gather", "turn", "rebuild", "park", "death")
     return replace(
         draw(st.sampled_from([OFF, ON])),
-        **{name: draw(SECONDS) for name in ("seconds", "expedited_seconds", "expedited", "rebuild", "park")},
-        death=draw(SECONDS),
-        rendezvous=rendezvous,
-        turn=draw(st.none() | st.floats(0, rendezvous)),
+        **{name: draw(SECONDS) for name in parts},
         each=each,
-        each_expedited=draw(SECONDS),
         crash=draw(st.floats(0, each)),
-        kept=draw(st.integers(0, 3)),
     )
 
 
-@given(costs(), st.integers(2, 4096), st.integers(1, 4095), st.integers(1, 512))
-def test_no_range_is_upside_down(one: Costs, cpus: int, toggled: int, chunk: int) -> None:
-    if one.direction == "on":
-        one = replace(one, turn=0.0, rendezvous=0.0)
+MACHINES = st.builds(Machine, ceded=st.floats(1, 1e4), arrival=st.floats(0, 1))
+
+
+@given(costs(), MACHINES, st.integers(2, 4096), st.integers(1, 4095), st.integers(1, 512))
+def test_no_range_is_upside_down(one: Costs, machine: Machine, cpus: int, toggled: int, chunk: int) -> None:
     size = Size(cpus, min(toggled, cpus - 1), chunk)
-    for predict in (stock, one_by_one, patched, dying_alone):
-        found = predict(one, size)
-        assert 0 <= found.low <= found.high * (1 + 1e-9) + 1e-9
-    assert dying_alone(one, size).high >= patched(one, size).high
+    both = patched(one, size, machine), dying_alone(one, size, machine)
+    for found in (stock(one, size), one_by_one(one, size), *both):
+        assert 0 <= found.low <= found.high
+    assert both[1].high >= both[0].high
 
 
 def spent(*states: tuple[int, str]) -> dict[tuple[int, str], SpentInState]:

@@ -14,6 +14,7 @@ SCRIPTS = (
     *(
         "clocks",
         "cores",
+        "costs",
         "early",
         "injection",
         "instructions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,8 @@ from kernel_qualify.judge.mdtable import heading, row
 
 BASELINE, VARIANT = "stock", "patched"
 DEBIAN = "debian"
+#: What the demo measured on the stock kernel before it booted the patched one.
+COSTS = DEMO / "costs"
 #: Runs hotplug-timer from the root, and returns its output.
 Output = Callable[[list[str]], str]
 
@@ -24,11 +27,16 @@ def replace(results: Path) -> None:
     raw = sorted((results / "raw").rglob("*.jsonl"))
     if not raw:
         raise ToolError(f"no result files below {results / 'raw'}", "run make demo first", ExitCode.INPUT)
-    DEMO.mkdir(parents=True, exist_ok=True)
-    for old in DEMO.glob("*.jsonl"):
-        old.unlink()
+    costs = sorted((results / "costs").glob("costs.*"))
+    shutil.rmtree(DEMO, ignore_errors=True)
+    COSTS.mkdir(parents=True)
     for file in raw:
         shutil.copyfile(file, DEMO / file.name)
+    for file in costs:
+        target, content = COSTS / file.name, file.read_bytes()
+        if file.suffix == ".txt":
+            target, content = target.with_name(f"{file.name}.xz"), lzma.compress(content)
+        target.write_bytes(content)
 
 
 def table(output_of: Output) -> str:
@@ -46,6 +54,8 @@ def table(output_of: Output) -> str:
             *lab,
             *_rows("Debian's", DEBIAN, debian),
             "",
+            _prediction(output_of, found),
+            "",
             f"Medians; {found['cpus']} CPUs ({run.shape.cores} cores x SMT{run.shape.threads_per_core})"
             f"{emulated if found['emulated'] else ''}.",
             f"The lab's: Linux {run.host.kernel_release.partition('-')[0]}, built with few drivers, stock and"
@@ -54,6 +64,20 @@ def table(output_of: Output) -> str:
             f" configuration, installed from a package, in a guest like a partition of PowerVM;"
             f" {_samples(debian)}. The evidence has the conditions, and where the time goes.",
         ]
+    )
+
+
+def _prediction(output_of: Output, found: dict[str, Any]) -> str:
+    """Return what the demo predicted of the patched kernel, and what it then measured."""
+    made = json.loads(
+        output_of(["predict", str((COSTS / "costs.jsonl").relative_to(ROOT)), "--format", "json"])
+    )
+    rows = {row["operation"]: row for row in made["predictions"] if row["kernel"] == VARIANT}
+    said = [f"`{name}` {row['low_s']:.2g} to {row['high_s']:.2g} s" for name, row in rows.items()]
+    took = [f"{_entry(found['comparisons'], name, VARIANT)['median_s']:.2f} s" for name in rows]
+    return (
+        f"Predicted on the lab's stock kernel, before the patched one was booted: {', '.join(said)}."
+        f" Then measured: {', '.join(took)}."
     )
 
 

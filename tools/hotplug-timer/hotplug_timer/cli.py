@@ -77,7 +77,7 @@ Predict how long smt=off and smt=on take on a machine with the patched kernel, f
 measured there on the stock kernel. The measurement prices what the whole machine waits for. How often it
 waits follows from the patches: once for each chunk of 64 CPUs. The command prints a range for each switch,
 what it rests on, and which hotplug states of the host would have CPUs go one by one. Where the pieces do not
-come to the timed seconds, it refuses.
+come to the seconds of their switch, it refuses.
 """
 PREDICT_EPILOG = """\
 examples:

@@ -86,11 +86,15 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Recording:
-    """A traced transition that succeeded; `file` is the trace's name, beside the result file."""
+    """A traced transition that succeeded; `file` is the trace's name, beside the result file.
+
+    `seconds` is how long it took with tracing; None where that was not recorded.
+    """
 
     operation: str
     mode: str
     file: str
+    seconds: float | None
 
 
 @dataclass
@@ -100,6 +104,7 @@ class Run:
     `online` is how many CPUs were online before it.
     `clocksource` is the one that was measured; None when none was, or the kernel did not say which.
     `first` is when the first iteration started. `states` names the kernel's hotplug states by their step.
+    `busy_slowdown` and `lpar_mode` tell how CPUs share processors, in results of `measure-costs`.
     """
 
     source: str
@@ -115,6 +120,8 @@ class Run:
     clocksource: str | None = None
     online: int = 0
     states: Mapping[int, str] = field(default_factory=dict)
+    busy_slowdown: float | None = None
+    lpar_mode: str | None = None
     recordings: list[Recording] = field(default_factory=list)
     iterations: Iterations = field(default_factory=Iterations)
     outcome: str | None = None
@@ -289,7 +296,7 @@ def _take(runs: dict[str, Run], line: Line, path: Path) -> None:
         name = f"{record['operation']} {record['phase']} iteration {record['index']}"
         raise _input_error(f"{where}: {name} of run {run_id} was read already", "give each line once")
     if record["status"] == OK and (trace := detail.get("trace")) is not None:
-        run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"]))
+        run.recordings.append(Recording(record["operation"], trace["mode"], trace["file"], trace["seconds"]))
 
 
 def _check_copy(where: str, run: Run, runs: Mapping[str, Run]) -> None:
@@ -328,6 +335,8 @@ def _run(record: Record, path: Path) -> Run:
         clocksource=detail.get("clock", {}).get("clocksource"),
         online=len(parse_cpulist(topology["online"])),
         states={int(step): name for step, name in (detail.get("hotplug_states") or {}).items()},
+        busy_slowdown=detail.get("busy_slowdown"),
+        lpar_mode=detail.get("lpar_mode"),
     )
 
 

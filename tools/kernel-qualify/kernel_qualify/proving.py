@@ -125,7 +125,7 @@ def until_record(lines: Iterator[str]) -> Iterator[str]:
 
 def archive() -> bytes:
     """Pack the guest's scripts, and of hotplug_host what they import, into one file that Python runs."""
-    files = bundle.host_files("kernel_qualify.guest.main", "timing")
+    files = bundle.host_files("kernel_qualify.guest.main", "timing", "preflight")
     sources = [PACKAGE / "__init__.py", *(PACKAGE / "guest").glob("*.py")]
     scripts = {path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes() for path in sources}
     return bundle.pack({**files, **scripts})

@@ -21,7 +21,7 @@ from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, once_every, out
 from hotplug_host.errors import ExitCode, ToolError
-from lpar_lab import lifecycle
+from lpar_lab import costs, lifecycle
 
 GUEST = "demo"
 PLAYBOOK = Path("ansible/playbooks/ab.yml")
@@ -30,6 +30,8 @@ RAW = "raw"
 """Where the playbook puts fetched result files, below its results folder."""
 FLEET = "smt-fleet"
 """Folder of the run, with a row for the guest, below the results folder."""
+COSTS, PREDICTION = "costs", "prediction.txt"
+"""What the stock kernel's switches cost, and the prediction made of it, below the results folder."""
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
 PROGRESS_S = 15.0
@@ -81,8 +83,13 @@ def run(settings: Settings, paths: Paths, say: Say) -> int:
     try:
         with _stage("guest up", say):
             lifecycle.up(settings.request(), kernels[0], disk, paths, say)
-        with _stage("stock against patched", say):
-            _measure(settings, kernels, tools, paths, say)
+        with scratch.folder(paths.scratch, "demo") as work:
+            bundle = work / "hotplug-timer.pyz"
+            _timer(tools, ["bundle", "-o", bundle])
+            with _stage("prediction", say):
+                _predict(settings, bundle, tools, paths, say)
+            with _stage("stock against patched", say):
+                _measure(settings, kernels, tools, paths, say, bundle=bundle)
     finally:
         _keep_console(settings, paths)
         lifecycle.down(GUEST, paths, say)
@@ -144,7 +151,7 @@ def _build_kernels(settings: Settings, paths: Paths, say: Say) -> list[Artifact]
 def _fresh_output(output: Path) -> Path:
     """Make the output folder, without result files and the run of an earlier demo."""
     raw = output / RAW
-    for earlier in (raw, output / FLEET):
+    for earlier in (raw, output / FLEET, output / COSTS):
         shutil.rmtree(earlier, ignore_errors=True)
     raw.mkdir(parents=True)
     return raw
@@ -160,7 +167,32 @@ def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> li
     ]
 
 
-def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: Paths, say: Say) -> None:
+def _predict(settings: Settings, bundle: Path, tools: Tools, paths: Paths, say: Say) -> None:
+    """Measure on the stock kernel what parts of a switch cost, and predict the patched kernel from that."""
+    folder, guest = lifecycle.require_running(GUEST, paths)
+    slow = once_every(PROGRESS_S, say)
+    costs_folder = settings.output / COSTS
+
+    def look() -> None:
+        failure = _guest_failure(settings.output / CONSOLE_LOG, paths)
+        if failure:
+            raise failure
+        slow("measuring what parts of a switch cost")
+
+    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look)
+    try:
+        predicted = _timer(tools, ["predict", costs_folder / costs.RESULT]).output
+    except ToolError as error:  # on a busy host the parts may not come to the whole; the demo goes on
+        say(f"no prediction: {error.message}")
+        return
+    (costs_folder / PREDICTION).write_text(predicted)
+    for line in predicted.splitlines():
+        say(line)
+
+
+def _measure(
+    settings: Settings, kernels: list[Artifact], tools: Tools, paths: Paths, say: Say, *, bundle: Path
+) -> None:
     """Run the playbook, which ends at once when the guest fails; Ansible would wait for it to come back."""
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
@@ -172,16 +204,13 @@ def _measure(settings: Settings, kernels: list[Artifact], tools: Tools, paths: P
             raise failure
         slow(_current_task(log))
 
-    with scratch.folder(paths.scratch, "demo") as work:
-        bundle = work / "hotplug-timer.pyz"
-        _timer(tools, ["bundle", "-o", bundle])
-        result = process.run(
-            [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
-            cwd=paths.project,
-            env=_environment(paths),
-            log=log,
-            tick=look,
-        )
+    result = process.run(
+        [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
+        cwd=paths.project,
+        env=_environment(paths),
+        log=log,
+        tick=look,
+    )
     failure = _guest_failure(log, paths)
     if failure:
         raise failure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hotplug_host.errors import ExitCode, ToolError
@@ -39,8 +39,17 @@ def parse(text: str) -> list[int | str]:
     return sizes
 
 
-def batches(hosts: Sequence[str], sizes: Sequence[int | str], minutes: float, soak: float) -> list[Batch]:
-    """Return the batches, each MINUTES long; SOAK minutes pass after the first. The last size repeats."""
+def batches(
+    hosts: Sequence[str],
+    sizes: Sequence[int | str],
+    minutes: float,
+    soak: float,
+    own: Mapping[str, float] | None = None,
+) -> list[Batch]:
+    """Return the batches; SOAK minutes pass after the first. The last size repeats.
+
+    A batch is as long as the host of it that takes longest: the minutes that are its OWN, or else MINUTES.
+    """
     made: list[Batch] = []
     done, at = 0, 0.0
     while done < len(hosts):
@@ -48,7 +57,8 @@ def batches(hosts: Sequence[str], sizes: Sequence[int | str], minutes: float, so
         # As Ansible rounds: down, but never to none.
         count = size if isinstance(size, int) else max(1, len(hosts) * int(size.rstrip("%")) // 100)
         begins = at + (soak if len(made) == 1 else 0.0)
-        at = begins + minutes
-        made.append(Batch(hosts[done : done + count], begins, at))
+        names = hosts[done : done + count]
+        at = begins + max((own or {}).get(name, minutes) for name in names)
+        made.append(Batch(names, begins, at))
         done += count
     return made

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from hotplug_common import lock
 from hotplug_common.files import write_files
-from hotplug_common.tables import Column, Kind, Sheet, Table, add_format, print_tables, to_json
+from hotplug_common.tables import add_format, print_tables, to_json
 from hotplug_host import __version__, termination
 from hotplug_host.arguments import count, even, positive
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.judge import PURPOSES, SWITCH
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
-from smt_fleet import batches, inventory, notice, playbooks, runs, summary
-from smt_fleet.batches import Batch
+from smt_fleet import batches, forecast, inventory, notice, planned, playbooks, runs, summary
+from smt_fleet.costs import BOOT_MIN, Forecast, Job
 from smt_fleet.outcome import Outcome, Verdict, outcome
 from smt_fleet.runs import Plan
 
@@ -34,16 +34,19 @@ if TYPE_CHECKING:
 PROGRAM = "smt-fleet"
 #: Minutes of off and on together from which one iteration a boot is enough: boots tell more than iterations.
 LONG_MIN = 20
-#: Minutes from leaving a kernel to timing the next one, on a large LPAR.
-BOOT_MIN = 15
 #: Seconds between two looks for a host that was left changed, while a run goes on that a web hook hears of.
 LOOK_S = 10.0
+#: The variable with the folder of costs.
+COSTS = "fleet_costs_dir"
+#: Iterations of each boot that are counted beside the timed ones.
+COUNTED = 1
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 MORE = "arguments of ansible-playbook"
 EPILOG = """\
 examples:
   smt-fleet check -i inventory/mine --for switch
   smt-fleet plan apply -i inventory/mine --level off --minutes 10 --until 04:30
+  smt-fleet plan apply -i inventory/mine --level off --costs costs --until 04:30
   smt-fleet apply -i inventory/mine --level off --until 04:30
   smt-fleet ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json
   smt-fleet status last
@@ -120,6 +123,7 @@ def build_parser() -> Parser:
         default=SWITCH,
         help="what is planned (default: %(default)s)",
     )
+    _add_costs(check)
     apply = _starting(commands, "apply", "switch SMT on all hosts", APPLY_EXAMPLES, apply_plan)
     deploy = _starting(commands, "deploy", "leave all hosts on another kernel", DEPLOY_EXAMPLES, deploy_plan)
     compare = _starting(commands, "ab", "measure kernels against each other on hosts", AB_EXAMPLES, ab_plan)
@@ -210,6 +214,16 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(arguments=[])
 
 
+def _add_costs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--costs",
+        type=Path,
+        metavar="DIR",
+        help="results of hotplug-timer measure-costs, of each host HOST.jsonl: what they predict takes the"
+        " place of --minutes",
+    )
+
+
 def _add_apply(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", required=True, help="on, off, or a number of threads per core")
     parser.add_argument(
@@ -219,6 +233,7 @@ def _add_apply(parser: argparse.ArgumentParser) -> None:
         help="what makes the level hold after a reboot: a unit of ours, or powerpc-utils' smtstate.service"
         " (default: %(default)s)",
     )
+    _add_costs(parser)
 
 
 def _add_deploy(parser: argparse.ArgumentParser) -> None:
@@ -226,6 +241,7 @@ def _add_deploy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--boot", choices=("kexec", "once", "default"), default="kexec", help="(default: %(default)s)"
     )
+    _add_costs(parser)
 
 
 def _add_ab(parser: argparse.ArgumentParser) -> None:
@@ -262,6 +278,7 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--results", type=Path, metavar="DIR", help="folder of the results (default: that of the run)"
     )
+    _add_costs(parser)
 
 
 def _add_regress(parser: argparse.ArgumentParser) -> None:
@@ -319,7 +336,9 @@ def _add_flow(parser: argparse.ArgumentParser, default: str) -> None:
 
 def check_plan(arguments: argparse.Namespace) -> Plan:
     """Return the plan of `check`."""
-    return _plan(arguments, "check", "preflight.yml", {"preflight_purpose": arguments.purpose})
+    return _plan(
+        arguments, "check", "preflight.yml", {"preflight_purpose": arguments.purpose} | _costs(arguments)
+    )
 
 
 def apply_plan(arguments: argparse.Namespace) -> Plan:
@@ -329,7 +348,7 @@ def apply_plan(arguments: argparse.Namespace) -> Plan:
         "smt_switch_persist": arguments.persist,
         "smt_switch_max_fail_percentage": arguments.max_failed,
     }
-    return _plan(arguments, "apply", "apply.yml", words | _flow(arguments))
+    return _plan(arguments, "apply", "apply.yml", words | _costs(arguments) | _flow(arguments))
 
 
 def deploy_plan(arguments: argparse.Namespace) -> Plan:
@@ -339,7 +358,7 @@ def deploy_plan(arguments: argparse.Namespace) -> Plan:
         "boot": arguments.boot,
         "deploy_max_fail_percentage": arguments.max_failed,
     }
-    return _plan(arguments, "deploy", "deploy.yml", words | _flow(arguments))
+    return _plan(arguments, "deploy", "deploy.yml", words | _costs(arguments) | _flow(arguments))
 
 
 def ab_plan(arguments: argparse.Namespace) -> Plan:
@@ -367,7 +386,7 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
     }
     # Without one, carry_out takes the run's own folder, which is not made yet.
     where = {"ab_results_dir": str(arguments.results.resolve())} if arguments.results else {}
-    return _plan(arguments, "ab", "ab.yml", words | where | _flow(arguments))
+    return _plan(arguments, "ab", "ab.yml", words | where | _costs(arguments) | _flow(arguments))
 
 
 def ab_minutes(variants: int, boots: int, iterations: int, switch_minutes: int) -> tuple[int, int]:
@@ -409,6 +428,13 @@ def _artifact(file: Path) -> str:
     if not file.is_file():
         raise ToolError(f"there is no {file}", "name the artifact.json of a build", ExitCode.INPUT)
     return str(file.resolve())
+
+
+def _costs(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return where the costs of hosts are, where that was told; ToolError (INPUT) for no folder."""
+    if arguments.costs is None:
+        return {}
+    return {COSTS: str(forecast.check_folder(arguments.costs).resolve())}
 
 
 def _flow(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -639,31 +665,32 @@ def print_plan(arguments: argparse.Namespace) -> int:
     """Print the batches of a run that is not started."""
     plan = arguments.make(arguments)
     hosts = inventory.hosts(plan.inventories, plan.limit)
-    made = batches.batches(hosts, batches.parse(arguments.batches), arguments.minutes, arguments.soak)
-    begin = datetime.now()
-    columns: list[Column[Batch]] = [
-        Column("batch", lambda batch: str(made.index(batch) + 1)),
-        Column("hosts", lambda batch: str(len(batch.hosts))),
-        Column("begins", lambda batch: f"{begin + timedelta(minutes=batch.begins):%H:%M}"),
-        Column("ends", lambda batch: f"{begin + timedelta(minutes=batch.ends):%H:%M}"),
-        Column("names", lambda batch: " ".join(batch.hosts), Kind.TEXT),
-    ]
+    known: list[Forecast] = []
+    if folder := plan.variables.get(COSTS):
+        known = forecast.forecasts(Path(folder), hosts, _job(plan), forecast.last_seen(arguments.output_dir))
+    own = planned.own_minutes(known)
+    made = batches.batches(hosts, batches.parse(arguments.batches), arguments.minutes, arguments.soak, own)
     end = plan.variables["fleet_window_end"]
-    late = [name for batch in made for name in batch.hosts if end and _at(begin, batch.ends) > end]
-    notes = [f"{len(hosts)} hosts in {len(made)} batches, {made[-1].ends:.0f} minutes at the most"]
-    notes += [f"no time before {end} for {' '.join(late)}"] if late else []
-    table = Table(
-        "batches",
-        columns,
-        made,
-        record=lambda batch: {"hosts": list(batch.hosts), "begins_min": batch.begins, "ends_min": batch.ends},
-    )
-    print_tables(Sheet([table], notes=notes, remarks={"late": late}), arguments.format, sys.stdout)
-    return ExitCode.TIMEOUT if late else ExitCode.OK
+    found = planned.Planned(datetime.now(), made, end, arguments.minutes, known)
+    print_tables(planned.sheet(found), arguments.format, sys.stdout)
+    return ExitCode.TIMEOUT if found.late else ExitCode.OK
 
 
-def _at(begin: datetime, minutes: float) -> str:
-    return (begin + timedelta(minutes=minutes)).isoformat(timespec="minutes")
+def _job(plan: Plan) -> Job:
+    """Return what a planned run does on each host."""
+    given, words = plan.variables, dict[str, Any](action=plan.command)
+    if plan.command == "apply":
+        words |= {"level": given["smt_switch_level"]}
+    elif plan.command == "deploy":
+        words |= {"artifacts": [given["deploy_artifact"]]}
+    else:
+        words |= {
+            "artifacts": [variant.get("artifact", "") for variant in given["ab_variants"]],
+            "repeat": given["ab_repeat"],
+            "iterations": given["ab_iterations"],
+            "counted": COUNTED,
+        }
+    return forecast.job_of(words)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -36,6 +36,8 @@ from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
+BULK_CHUNK = f"{CPU_DIR}/hotplug/bulk_chunk"
+
 #: Services that change what a switch or a boot leaves: the SMT level, or where interrupts and tasks run.
 SERVICES = ("irqbalance", "numad", "smtstate", "tuned")
 
@@ -121,6 +123,8 @@ class Facts:
     hardware: Hardware = field(default_factory=Hardware)
     holder: str = ""
     """Who holds the host, and whether that run is alive; empty where it is free."""
+    bulk_chunk: int | None = None
+    """How many CPUs the patched kernel switches at once; None on a kernel without the patches."""
 
     @property
     def deployed(self) -> bool:
@@ -157,6 +161,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         boot_free_bytes=_free_bytes(fs.path("/boot")) if fs.exists("/boot") else None,
         lock=lock,
         holder="" if lock is None else describe_held(staging / LOCK, lock),
+        bulk_chunk=_read_int(fs, BULK_CHUNK),
         clocksource=_read_clocksource(fs, staging),
         files={name: Path(name).is_file() for name in files},
         workloads=read_workloads(fs, going, online),

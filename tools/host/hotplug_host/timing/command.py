@@ -56,7 +56,7 @@ COSTS_SUMMARY = "measure what the parts of a switch cost here, from a few CPUs"
 COSTS_DESCRIPTION = """\
 Measure what the parts of a CPU switch cost on this machine, on the kernel that it runs: a grace period, a
 rendezvous, a rebuild of the scheduler domains, one CPU's callbacks, its death and its start. The command
-switches 8 CPUs of the whole machine off and on nine times, in minutes, and counts, times and traces it.
+switches 8 CPUs of the whole machine off and on eleven times, in minutes, and counts, times and traces it.
 From the result, `predict` predicts how long smt=off and smt=on take here with the patched kernel.
 `preflight --for time` comes first. CPUs and RCU settings come back on every way out, kill -9 included.
 Beside FILE it writes two traces as text, which belong to FILE.

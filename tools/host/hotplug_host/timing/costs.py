@@ -19,6 +19,7 @@ from hotplug_host.held import Held, holding
 from hotplug_host.keeper import kept
 from hotplug_host.operations import CPUS, name_of
 from hotplug_host.preflight.judge import TIME, Plan
+from hotplug_host.preflight.lpar import LPARCFG, lpar_mode
 from hotplug_host.preflight.preflight import PreflightSettings, preflight
 from hotplug_host.restore import read_affinities, save_state
 from hotplug_host.signals import StopRequest
@@ -28,16 +29,29 @@ from hotplug_host.timing.cycle import parse_operations
 from hotplug_host.timing.expedite import plan_settings
 from hotplug_host.timing.plan import Settings
 from hotplug_host.timing.runner import Runner
+from hotplug_host.timing.share import Sharing, busy_slowdown
 from hotplug_host.timing.switch import require_root
 from hotplug_host.timing.tracing import STATES
 from hotplug_host.topology import Topology, read_topology
 
 #: CPUs that are switched.
 SWITCHED = 8
-#: Iterations on the machine as it is, and with grace periods expedited. Rounds differ by how long a grace
-#: period happened to take, so the parts and the whole are of several.
-TIMED, COUNTED, TRACED, TIMED_EXPEDITED, COUNTED_EXPEDITED = 3, 2, 2, 1, 1
 VIA = "cpu-online"
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many iterations of each phase a run has."""
+
+    timed: int
+    counted: int
+    traced: int = 0
+
+
+#: Rounds differ by how long a grace period happened to take, so the parts and the whole are of several.
+PLAIN = Rounds(timed=3, counted=2)
+#: Callbacks are traced where they hardly wait for grace periods, which would hide what they do themselves.
+EXPEDITED = Rounds(timed=3, counted=1, traced=2)
 
 
 @dataclass(frozen=True)
@@ -66,11 +80,12 @@ def measure_costs(settings: CostSettings, fs: Sysfs, stop: StopRequest) -> None:
     if fs.is_host:
         _stay_off(cpus)
     with kept(fs, saved, read_affinities(fs), settings.timeout_s):
-        plain = _plan(settings, cpus, TIMED, COUNTED)
-        Runner(plain, fs, stop).execute()
+        slowdown = busy_slowdown(topology.online) if fs.is_host else 1.0
+        shared = Sharing(slowdown, lpar_mode(fs.read_optional(LPARCFG) or ""))
+        Runner(_plan(settings, cpus, PLAIN, shared), fs, stop).execute()
         held = Held()
         with holding(fs, expedited, RCU, len(cpus) * settings.timeout_s, held):
-            Runner(_plan(settings, cpus, TIMED_EXPEDITED, COUNTED_EXPEDITED, again=True), fs, stop).execute()
+            Runner(_plan(settings, cpus, EXPEDITED, shared, again=True), fs, stop).execute()
     if held.problems or held.early:
         raise ToolError(
             "; ".join([*held.problems, *filter(None, [held.early])]),
@@ -90,13 +105,13 @@ def last_secondary(topology: Topology) -> frozenset[int]:
 
 
 def _plan(
-    settings: CostSettings, cpus: frozenset[int], timed: int, counted: int, *, again: bool = False
+    settings: CostSettings, cpus: frozenset[int], rounds: Rounds, shared: Sharing, *, again: bool = False
 ) -> Settings:
     return Settings(
         operations=parse_operations([name_of(CPUS, format_cpulist(cpus))]),
         variant=settings.variant,
-        iterations=timed,
-        count_iterations=counted,
+        iterations=rounds.timed,
+        count_iterations=rounds.counted,
         warmup=0,
         settle_s=1.0,
         timeout_s=settings.timeout_s,
@@ -105,9 +120,10 @@ def _plan(
         emulated=settings.emulated,
         output=settings.output,
         resume=False,
-        traces=() if again else (STATES,) * TRACED,
+        traces=(STATES,) * rounds.traced,
         traces_as_text=True,
         append=again,
+        sharing=shared,
     )
 
 

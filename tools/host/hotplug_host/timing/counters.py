@@ -34,8 +34,8 @@ FUNCTIONS = {
 }
 #: Counted where the kernel has it: tells "the wait is gone" from "the wait is expedited".
 OPTIONAL_FUNCTIONS = {"synchronize_rcu_expedited": ("synchronize_rcu_expedited",)}
-#: Timed and not counted: a dying CPU's turn inside the rendezvous.
-TIMED_FUNCTIONS = {"take_cpu_down": ("take_cpu_down",)}
+#: Timed and not counted: all of a CPU's death, with the rendezvous, and its turn inside the rendezvous.
+TIMED_FUNCTIONS = {"takedown_cpu": ("takedown_cpu",), "take_cpu_down": ("take_cpu_down",)}
 GROUP = "hotplug_timer"
 INSTANCE = "hotplug-timer"
 #: Seconds in which nothing must be counted before a transition begins: switching tracing on waits for

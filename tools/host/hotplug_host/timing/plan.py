@@ -9,6 +9,7 @@ from pathlib import Path
 from hotplug_host.records import COUNTED, TIMED, TRACED, WARMUP
 from hotplug_host.timing.hooks import Hook, Hooks
 from hotplug_host.timing.operation import Operation
+from hotplug_host.timing.share import Sharing
 from hotplug_host.timing.step import Step
 
 
@@ -37,6 +38,8 @@ class Settings:
     traces_as_text: bool = False
     #: Whether the run is written behind what the output holds.
     append: bool = False
+    #: How CPUs share processors, where that was measured.
+    sharing: Sharing | None = None
 
     def iterations_of(self, phase: str) -> int:
         """Return how many iterations a phase has."""

@@ -39,6 +39,7 @@ def run_record(origin: Origin, settings: Settings, fs: Sysfs, machine: Machine, 
         "via": settings.via,
         "traces": list(settings.traces),
         "hotplug_states": read_states(fs),
+        **(vars(settings.sharing) if settings.sharing else {}),
     }
     return records.run_record(origin, host, core, detail)
 

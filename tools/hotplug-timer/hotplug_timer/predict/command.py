@@ -8,13 +8,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TextIO
 
+from hotplug_common.arch import PPC64LE
 from hotplug_common.tables import print_tables
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.operations import DIRECTIONS, OFF
+from hotplug_host.preflight.lpar import DEDICATED
+from hotplug_host.records import COMPLETE
 from hotplug_host.timing.tracing import STATES
 from hotplug_timer.notices import print_lines
-from hotplug_timer.predict.costs import Costs, costs_of, hindering, measured
-from hotplug_timer.predict.patched import Size
+from hotplug_timer.predict.costs import Costs, closure_of, costs_of, hindering, measured
+from hotplug_timer.predict.patched import ARRIVAL, Machine, Size
 from hotplug_timer.predict.render import Outlook, sheet
 from hotplug_timer.reader import Run, read_files
 from hotplug_timer.report.traces import read_traces
@@ -44,7 +47,7 @@ def look_out(path: Path, toggled: int | None, chunk: int) -> tuple[Outlook, list
             "name with --toggled how many are",
             ExitCode.USAGE if toggled else ExitCode.INPUT,
         )
-    traces = read_traces([plain], [])
+    traces = read_traces([expedited], [])
     costs: list[Costs] = []
     hinder: tuple[str, ...] = ()
     for direction in DIRECTIONS:
@@ -64,7 +67,16 @@ def look_out(path: Path, toggled: int | None, chunk: int) -> tuple[Outlook, list
         if direction == OFF:
             hinder = hindering(callbacks, plain.states, marked_states())
     kernel = plain.host.kernel_release
-    return Outlook(kernel, plain.host.emulated, size, tuple(costs), hinder), list(data.notices)
+    emulated, machine = plain.host.emulated, _machine(plain)
+    closure = closure_of(costs)
+    return Outlook(kernel, emulated, size, machine, closure, tuple(costs), hinder), list(data.notices)
+
+
+def _machine(run: Run) -> Machine:
+    """Return what the series does for the machine of a run."""
+    arch = run.host.machine
+    cedes = arch == PPC64LE.name and run.lpar_mode != DEDICATED
+    return Machine((run.busy_slowdown or 1.0) if cedes else 1.0, ARRIVAL.get(arch, 0.0))
 
 
 def marked_states() -> frozenset[str]:
@@ -80,7 +92,9 @@ def _pair(path: Path, runs: tuple[Run, ...]) -> tuple[Run, Run]:
     """Return the run on the machine as it is, and the one with grace periods expedited."""
     plain = [run for run in runs if run.rcu.get("rcu_expedited") == "0"]
     expedited = [run for run in runs if run.rcu.get("rcu_expedited") == "1"]
-    if len(plain) != 1 or len(expedited) != 1 or plain[0].operations != expedited[0].operations:
+    ended = all(run.outcome == COMPLETE for run in runs)
+    both = len(plain) == len(expedited) == 1 and plain[0].operations == expedited[0].operations
+    if not ended or not both:
         raise ToolError(f"{path}: not a result of measure-costs that came to its end", GIVE, ExitCode.INPUT)
     if any(item.counts and "chunks" in item.counts for item in plain[0].iterations):
         raise ToolError(

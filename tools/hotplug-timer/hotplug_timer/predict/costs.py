@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.operations import OFF
 from hotplug_host.records import COUNTED, OK
 from hotplug_timer.compare.comparison import is_sample
 from hotplug_timer.iterations import Iteration
 from hotplug_timer.reader import Run
 from hotplug_timer.trace.states import SpentInState, State
 
-#: Pieces and timed seconds that are further apart than this are not of the same switch.
+#: Pieces and seconds that are further apart than this are not of the same switch.
 CLOSED = (0.9, 1.1)
 AGAIN = "measure again on a quiet machine, into another --output"
 #: Callbacks whose time is told apart. The first one is entered to have others run; the crash kernel's only
@@ -25,22 +24,26 @@ KICK, TAKEDOWN, PARK, CRASH = (
     "smpboot_park_threads",
     "crash_cpuhp_online",
 )
-#: Parts of a switch that the profiler times.
-COUNTED_PARTS = ("synchronize_rcu", "stop_machine", "domain_rebuild")
-#: cpuidle drivers that wait for a grace period for each CPU, on POWER.
-CPUIDLE = ("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_")
+#: It makes buffers for the trace, which a switch without one does not need.
+TRACER = "trace_rb_cpu_prepare"
+#: Callbacks that do little but wait for grace periods and rebuild domains, which are counted apart. The
+#: series has the cpuidle drivers of POWER not wait.
+WAITING = (
+    *("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_"),
+    *("sched_cpu_deactivate", "sched_cpu_activate"),
+)
 
 
 @dataclass(frozen=True)
 class Costs:
     """What a switch of `switched` CPUs in one direction took, and one of each of its parts. All in seconds.
 
-    `death`, `park` and `turn` are of one CPU: the wait until firmware has stopped it, the parking of its
-    threads, and its turn inside the rendezvous, a part of `rendezvous` which is None where the kernel does
-    not tell it. `each` is what is left for each CPU, and `each_expedited` the same of the rounds with
-    expedited grace periods. `crash` is the part of it that updates a loaded crash kernel.
-    `kept` is for how many grace periods each CPU waits in callbacks that the series leaves alone.
-    `closure` is what the traced callbacks and the lock's own grace periods come to, of the timed seconds.
+    `gather` is the part of a rendezvous until all CPUs have arrived, and `turn` the rest, in which one CPU
+    dies while all others spin; where the kernel does not tell it, `turn` is all of the rendezvous. `death`
+    and `park` are of one CPU: the wait until firmware has stopped it, and the parking of its threads. `each`
+    is what is left for each CPU, without grace periods. `crash` is the part of it that updates a loaded crash
+    kernel.
+    `pieces` are the traced callbacks and the lock's own grace periods, of the `traced` seconds of a switch.
     """
 
     direction: str
@@ -50,16 +53,15 @@ class Costs:
     grace_periods: float
     grace: float
     expedited: float
-    rendezvous: float
-    turn: float | None
+    gather: float
+    turn: float
     rebuild: float
     park: float
     death: float
     each: float
-    each_expedited: float
     crash: float
-    kept: int
-    closure: float
+    pieces: float
+    traced: float
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Counted:
 class Measured:
     """What was measured of one direction: with normal and with expedited grace periods, and the callbacks.
 
-    `rounds` is how many switches the callbacks are of.
+    `rounds` is how many switches the callbacks are of, and `traced` how many seconds one of these took.
     """
 
     switched: int
@@ -89,18 +91,24 @@ class Measured:
     expedited: Counted
     callbacks: Mapping[State, SpentInState]
     rounds: int
+    traced: float
 
     def spent(self, *names: str) -> float:
-        """Return the seconds of one switch in callbacks of these names, in all where none is given."""
-        own = (spent.own for (_, name), spent in self.callbacks.items() if not names or name in names)
+        """Return the seconds of one switch in callbacks whose names begin so, in all where none is given."""
+        wanted = names or ("",)
+        own = (spent.own for (_, name), spent in self.callbacks.items() if name.startswith(wanted))
         return sum(own) / 1e9 / self.rounds
 
 
 def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[State, SpentInState]) -> Measured:
-    """Return what two runs of `measure-costs` measured; ToolError (INPUT) when something is missing."""
+    """Return what two runs of `measure-costs` measured; ToolError (INPUT) when something is missing.
+
+    CALLBACKS are those of the run with expedited grace periods.
+    """
     operation = next(name for name in plain.operations if name.endswith(f":{direction}"))
     counted = _counted(plain, operation)
     switched = next(plain.iterations.select(lambda kind: kind.operation == operation)).switched
+    traced = [one.seconds or 0.0 for one in expedited.recordings if one.operation == operation]
     return Measured(
         switched,
         _seconds(plain, operation),
@@ -108,54 +116,55 @@ def measured(plain: Run, expedited: Run, direction: str, callbacks: Mapping[Stat
         counted,
         _counted(expedited, operation),
         callbacks,
-        sum(recording.operation == operation for recording in plain.recordings),
+        len(traced),
+        fmean(traced),
     )
 
 
 def costs_of(direction: str, found: Measured) -> Costs:
-    """Return the costs; ToolError (INPUT) unless the pieces come to the timed seconds."""
-    counted, each = found.counted, found.switched
+    """Return the costs of a direction."""
+    counted, number = found.counted, found.switched
+    expedited = found.expedited.one("synchronize_rcu_expedited") or found.expedited.one("synchronize_rcu")
+    rendezvous, turn = counted.one("stop_machine"), _turn(counted, number)
+    park, death = found.spent(PARK), _death(found)
+    each = found.spent() - found.spent(TAKEDOWN, PARK, TRACER, *WAITING)
     # Grace periods beside those of each CPU are the hotplug lock's, outside of all callbacks.
-    lock = counted.calls["synchronize_rcu"] % each * counted.one("synchronize_rcu")
-    closure = (found.spent() + lock) / found.seconds
-    if not CLOSED[0] <= closure <= CLOSED[1]:
-        raise ToolError(
-            f"{direction}: the pieces come to {closure:.2f} of the timed seconds, and not to"
-            f" {CLOSED[0]} to {CLOSED[1]}: there is no prediction",
-            AGAIN,
-            ExitCode.INPUT,
-        )
-    park = found.spent(PARK)
-    rendezvous = counted.seconds["stop_machine"]
-    death = max(0.0, found.spent(TAKEDOWN) - rendezvous)
-    parts = sum(counted.seconds[name] for name in COUNTED_PARTS) + park + death
-    if parts > CLOSED[1] * found.seconds:
-        raise ToolError(
-            f"{direction}: its parts come to {parts:.3f} s, and it took {found.seconds:.3f} s: there is no"
-            " prediction",
-            AGAIN,
-            ExitCode.INPUT,
-        )
-    expedited, left = "synchronize_rcu_expedited", _left(found.seconds, counted, park + death)
+    lock = found.expedited.calls["synchronize_rcu"] % number * expedited
     return Costs(
         direction=direction,
-        switched=each,
+        switched=number,
         seconds=found.seconds,
         expedited_seconds=found.expedited_seconds,
         grace_periods=counted.calls["synchronize_rcu"],
         grace=counted.one("synchronize_rcu"),
-        expedited=found.expedited.one(expedited) or found.expedited.one("synchronize_rcu"),
-        rendezvous=counted.one("stop_machine"),
-        turn=_turn(counted, each),
+        expedited=expedited,
+        gather=rendezvous - turn,
+        turn=turn,
         rebuild=counted.one("domain_rebuild"),
-        park=park / each,
-        death=death / each,
-        each=left / each,
-        each_expedited=_left(found.expedited_seconds, found.expedited, park + death) / each,
-        crash=found.spent(CRASH) / each,
-        kept=_kept(direction, found),
-        closure=closure,
+        park=park / number,
+        death=death / number,
+        each=each / number,
+        crash=found.spent(CRASH) / number,
+        pieces=found.spent() + lock,
+        traced=found.traced,
     )
+
+
+def closure_of(costs: Sequence[Costs]) -> float:
+    """Return what the pieces come to, of the seconds of the same switches; ToolError (INPUT) unless about 1.
+
+    Both directions together: one of few milliseconds has as many outside of all callbacks.
+    """
+    seconds = sum(one.traced for one in costs)
+    closure = sum(one.pieces for one in costs) / seconds if seconds else 0.0
+    if not CLOSED[0] <= closure <= CLOSED[1]:
+        raise ToolError(
+            f"the pieces come to {closure:.2f} of the seconds of their switches, and not to {CLOSED[0]} to"
+            f" {CLOSED[1]}: there is no prediction",
+            AGAIN,
+            ExitCode.INPUT,
+        )
+    return closure
 
 
 def hindering(
@@ -174,21 +183,16 @@ def hindering(
     )
 
 
-def _kept(direction: str, found: Measured) -> int:
-    """Return for how many grace periods a CPU waits, less those that the series does without."""
-    waits = found.counted.calls["synchronize_rcu"] // found.switched
-    cpuidle = any(name.startswith(CPUIDLE) for _, name in found.callbacks)
-    return max(0, int(waits) - cpuidle - (direction == OFF))
+def _death(found: Measured) -> float:
+    """Return the seconds in which firmware stops CPUs and others wait: the rest of their takedown."""
+    counted = found.counted.seconds
+    return max(0.0, counted.get("takedown_cpu", found.spent(TAKEDOWN)) - counted["stop_machine"])
 
 
-def _left(seconds: float, counted: Counted, more: float) -> float:
-    """Return the seconds of a switch without its timed parts and MORE."""
-    return max(0.0, seconds - more - sum(counted.seconds[name] for name in COUNTED_PARTS))
-
-
-def _turn(counted: Counted, switched: int) -> float | None:
-    seconds = counted.seconds.get("take_cpu_down")
-    return None if not seconds else min(counted.one("stop_machine"), seconds / switched)
+def _turn(counted: Counted, switched: int) -> float:
+    """Return what one turn takes, which is all of the rendezvous where the profiler does not tell it."""
+    seconds, whole = counted.seconds.get("take_cpu_down"), counted.one("stop_machine")
+    return min(whole, seconds / switched) if seconds else whole
 
 
 def _seconds(run: Run, operation: str) -> float:

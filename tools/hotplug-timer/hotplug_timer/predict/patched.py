@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from hotplug_host.operations import OFF
 from hotplug_timer.predict.costs import Costs
 
-#: How far both ends of a range are moved apart: costs were measured on single CPUs.
-WIDENED = 1.5
+#: How far the ends of a range are from its middle. Single CPUs were measured, and not chunks.
+SPREAD = 2.4
+#: The same for the kernel that was measured, of which single CPUs are typical.
+STOCK_SPREAD = 1.5
+#: Seconds of each turn on x86-64 in which interrupts under way arrive. The series waits once in a rendezvous.
+ARRIVAL = {"x86_64": 0.001}
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,18 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Machine:
+    """What the patched kernel does for this machine.
+
+    `ceded` is how much faster CPUs gather for a rendezvous because those that wait cede their processors; 1
+    where they do not. `arrival` is what the series takes out of each turn and waits for once, in seconds.
+    """
+
+    ceded: float = 1.0
+    arrival: float = 0.0
+
+
+@dataclass(frozen=True)
 class Events:
     """How often a switch makes the whole machine wait."""
 
@@ -50,10 +66,10 @@ class Range:
     low: float
     high: float
 
-    @property
-    def widened(self) -> Range:
-        """Return the range with its ends moved apart."""
-        return Range(self.low / WIDENED, self.high * WIDENED)
+    @classmethod
+    def around(cls, seconds: float, spread: float) -> Range:
+        """Return the range whose ends are that factor away from its middle."""
+        return cls(seconds / spread, seconds * spread)
 
 
 def events_of(direction: str, size: Size) -> Events:
@@ -69,40 +85,39 @@ def stock(costs: Costs, size: Size) -> Range:
 
 
 def one_by_one(costs: Costs, size: Size) -> Range:
-    """Return the seconds of the patched kernel where a state holds bulk back: grace periods are expedited."""
+    """Return the seconds CPU by CPU with expedited grace periods.
+
+    So goes the measured kernel with `smt --expedite`, and the patched one where a state holds bulk back.
+    """
     return _like(costs.expedited_seconds, costs, size)
 
 
-def patched(costs: Costs, size: Size) -> Range:
+def patched(costs: Costs, size: Size, machine: Machine) -> Range:
     """Return the seconds of the patched kernel.
 
-    Low: what the machine waits for gets shorter with the CPUs online, and the CPUs of a chunk park at the
-    same time and share one rendezvous: their turns waited for CPUs that spin, which the series has yield.
-    High: none of this. A turn that was not measured is a whole rendezvous.
+    The CPUs of a chunk gather once, park and are waited for at the same time, and die in turns.
     """
-    events, number = events_of(costs.direction, size), size.toggled
-    waits = (events.grace_periods + number * costs.kept) * costs.expedited + events.rebuilds * costs.rebuild
-    turn = costs.rendezvous if costs.turn is None else costs.turn
-    low = (
-        size.share * (waits + events.rendezvous * costs.rendezvous)
-        + events.rendezvous * (costs.park + costs.death)
-        + number * max(0.0, min(costs.each, costs.each_expedited) - costs.crash)
-    )
-    high = (
-        waits
-        + events.rendezvous * (costs.rendezvous - turn + costs.death)
-        + number * (turn + costs.park + max(costs.each, costs.each_expedited))
-    )
-    return Range(low, high).widened
+    return Range.around(_middle(costs, size, machine), SPREAD)
 
 
-def dying_alone(costs: Costs, size: Size) -> Range:
+def dying_alone(costs: Costs, size: Size, machine: Machine) -> Range:
     """Return the patched kernel's seconds if firmware stops CPUs one at a time, however many wait for it."""
     more = (size.toggled - events_of(costs.direction, size).rendezvous) * costs.death
-    found = patched(costs, size)
-    return Range(found.low + more / WIDENED, found.high + more * WIDENED)
+    return Range.around(_middle(costs, size, machine) + more, SPREAD)
+
+
+def _middle(costs: Costs, size: Size, machine: Machine) -> float:
+    events, number = events_of(costs.direction, size), size.toggled
+    arrival = min(machine.arrival, costs.turn)
+    return (
+        events.grace_periods * costs.expedited
+        + events.rebuilds * costs.rebuild
+        + events.rendezvous * (costs.gather / machine.ceded + arrival + costs.park + costs.death)
+        + number * (costs.turn - arrival + costs.each - costs.crash)
+    )
 
 
 def _like(seconds: float, costs: Costs, size: Size) -> Range:
+    """Return what a switch takes whose CPUs go one by one: costs may fall with the CPUs online."""
     every = seconds / costs.switched * size.toggled
-    return Range(size.share * every, every).widened
+    return Range(size.share * every / STOCK_SPREAD, every * STOCK_SPREAD)

@@ -9,7 +9,10 @@ from hotplug_common.tables import NONE, Column, Kind, Sheet, Table, significant
 from hotplug_host.operations import OFF, SMT, name_of
 from hotplug_timer.predict import patched
 from hotplug_timer.predict.costs import Costs
-from hotplug_timer.predict.patched import WIDENED, Events, Range, Size
+from hotplug_timer.predict.patched import SPREAD, Events, Machine, Range, Size
+
+#: Kinds of lines: the kernel that was measured, the same with grace periods expedited, and the patched one.
+STOCK, EXPEDITED, PATCHED = "stock", "expedited", "patched"
 
 
 @dataclass(frozen=True)
@@ -19,15 +22,21 @@ class Outlook:
     kernel: str
     emulated: bool
     size: Size
+    machine: Machine
+    closure: float
     costs: tuple[Costs, ...]
     hindering: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One line: how long a kernel takes in one direction; `events` are None where they go with the CPUs."""
+    """One line: how long a kernel takes in one direction; `events` are None where they go with the CPUs.
+
+    `kind` is what programs tell the lines apart by.
+    """
 
     direction: str
+    kind: str
     kernel: str
     seconds: Range
     events: Events | None = None
@@ -55,53 +64,53 @@ def sheet(outlook: Outlook) -> Sheet:
         Column("rendezvous", lambda row: str(row.events.rendezvous) if row.events else NONE),
         Column("rebuilds", lambda row: str(row.events.rebuilds) if row.events else NONE),
     )
-    closure = {one.direction: one.closure for one in outlook.costs}
     return Sheet(
         tables=(
             Table("predictions", columns, rows, _heading(outlook), record=_record, flat=_record),
             _parts(outlook, unit),
         ),
-        notes=(*_held_back(outlook), rests_on(closure)),
+        notes=(*_held_back(outlook), rests_on(outlook.closure)),
         facts={
             "kernel": outlook.kernel,
             "emulated": outlook.emulated,
             "cpus": size.cpus,
             "toggled": size.toggled,
             "chunk": size.chunk,
-            "closure": closure,
+            "closure": outlook.closure,
             "hindering_states": list(outlook.hindering),
         },
     )
 
 
 def predictions(outlook: Outlook) -> Iterator[Prediction]:
-    """Yield the lines: of each direction the kernel that runs, then the patched one."""
+    """Yield the lines: of each direction the kernel that runs, also expedited, then the patched one."""
     for costs in outlook.costs:
         size = outlook.size
-        yield Prediction(costs.direction, outlook.kernel, patched.stock(costs, size))
+        expedited = patched.one_by_one(costs, size)
+        yield Prediction(costs.direction, STOCK, outlook.kernel, patched.stock(costs, size))
+        yield Prediction(costs.direction, EXPEDITED, f"{outlook.kernel}, expedited", expedited)
         if costs.direction == OFF and outlook.hindering:
-            yield Prediction(OFF, "patched, CPUs one by one", patched.one_by_one(costs, size))
+            yield Prediction(OFF, PATCHED, "patched, CPUs one by one", expedited)
             continue
         events = patched.events_of(costs.direction, size)
-        found = Prediction(costs.direction, "patched", patched.patched(costs, size), events)
+        seconds = patched.patched(costs, size, outlook.machine)
+        found = Prediction(costs.direction, PATCHED, "patched", seconds, events)
         yield found
         if costs.direction == OFF:
             yield replace(
                 found,
                 kernel="patched, if firmware stops CPUs one at a time",
-                seconds=patched.dying_alone(costs, size),
+                seconds=patched.dying_alone(costs, size, outlook.machine),
             )
 
 
-def rests_on(closure: dict[str, float]) -> str:
+def rests_on(closure: float) -> str:
     """Return the one sentence on what a prediction rests on."""
-    closed = " and ".join(f"{share:.2f} ({direction})" for direction, share in closure.items())
     return (
         "Each range, which is not a 95% interval, rests on costs measured here, whose pieces come to"
-        f" {closed} of the timed seconds, and on how often the series makes the machine wait: its low end"
-        " holds if waits get shorter with the CPUs online and the CPUs of a chunk share a rendezvous and park"
-        " together, its high end if each CPU's turn and parking cost what they cost alone, and both are moved"
-        f" apart by a factor of {WIDENED}, as single CPUs were measured."
+        f" {closure:.2f} of the seconds of the same switches, and on how often the series makes the machine"
+        f" wait; its ends are a factor of {SPREAD} from the middle, as single CPUs were measured and not"
+        " chunks."
     )
 
 
@@ -146,8 +155,8 @@ def parts_of(costs: Costs) -> Iterator[Part]:
     for name, one, times in (
         ("grace periods", costs.grace, costs.grace_periods),
         ("expedited grace periods", costs.expedited, 0),
-        ("rendezvous", costs.rendezvous, number),
-        ("turns in a rendezvous", costs.turn or 0.0, number),
+        ("gatherings for a rendezvous", costs.gather, number),
+        ("turns in a rendezvous", costs.turn, number),
         ("rebuilds of the scheduler domains", costs.rebuild, number),
         ("parking a CPU's threads", costs.park, number),
         ("waits for firmware to stop a CPU", costs.death, number),
@@ -160,6 +169,7 @@ def _record(row: Prediction) -> dict[str, object]:
     return {
         "operation": name_of(SMT, row.direction),
         "kernel": row.kernel,
+        "kind": row.kind,
         "low_s": row.seconds.low,
         "high_s": row.seconds.high,
         **(vars(row.events) if row.events else dict.fromkeys(Events.__dataclass_fields__)),

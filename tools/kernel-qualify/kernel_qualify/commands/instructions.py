@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import base64
 import json
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -109,8 +107,7 @@ def _find(orders: Sequence[Order], number: int, ground: Ground) -> list[str]:
 def _symbols(order: Order, ground: Ground) -> Path:
     """Return the plugin's file of symbols, which a guest reports: POWER kernels stay at one address."""
     records = ground.guest(order).alone(NAME, "--switches", "0", append=QUIET)
-    packed = "".join(record["part"] for record in verdicts.of_kind(records, "symbols"))
-    text = zlib.decompress(base64.b64decode(packed)).decode()
+    text = verdicts.files(records)["symbols"].decode()
     path = ground.folder / f"{order.variant}.symbols"
     path.write_text(instructions.symbols_file(text))
     return path

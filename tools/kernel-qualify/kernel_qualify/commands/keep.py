@@ -33,7 +33,8 @@ def add(commands: Commands) -> None:
         "run",
         type=Path,
         metavar="RUN",
-        help="speed.json, clocks.json, early.json, latencies.json, instructions.json or cores.json of a run",
+        help="speed.json, clocks.json, early.json, latencies.json, instructions.json, cores.json,"
+        " predicted.json or prediction.json of a run",
     )
     options.add_line(parser)
     parser.set_defaults(handler=_run)
@@ -45,7 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except (ValueError, KeyError, TypeError) as error:
         raise ToolError(
             f"{arguments.run} is no run of this program: {error}",
-            "name what speed, clock-costs, clock-early, latencies, instructions or cores has written",
+            "name what a subcommand has written: RUN in kernel-qualify keep --help",
             ExitCode.INPUT,
         ) from error
     return ExitCode.OK

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import base64
-import zlib
 from pathlib import Path
 
 from kernel_qualify.guest import machine
 from kernel_qualify.guest.machine import CONTROL, record
-
-PART = 2048
-"""Characters of the symbols in one record: a console takes lines of some length only."""
 
 
 def text_symbols(kallsyms: str) -> str:
@@ -26,10 +21,7 @@ def main() -> None:
     parser.add_argument("--switches", type=int, required=True, help="0: report symbols")
     options = parser.parse_args()
     if not options.switches:
-        packed = zlib.compress(text_symbols(Path("/proc/kallsyms").read_text()).encode(), 9)
-        text = base64.b64encode(packed).decode()
-        for start in range(0, len(text), PART):
-            record("symbols", part=text[start : start + PART])
+        machine.hand_over("symbols", text_symbols(Path("/proc/kallsyms").read_text()).encode())
         return
     if machine.online() != machine.present():
         machine.all_on()

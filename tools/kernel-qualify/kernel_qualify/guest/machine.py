@@ -7,12 +7,14 @@ the controller judges it.
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import os
 import re
 import sys
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,9 @@ CHUNK_EVENT = TRACING / "events" / bulktrace.EVENT
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"
 SETTLE_S = 0.5
+FILE = "file"
+PART = 2048
+"""Characters of a file in one record: a console takes lines of some length only."""
 
 
 def say(text: str) -> None:
@@ -43,6 +48,13 @@ def say(text: str) -> None:
 def record(kind: str, **facts: Any) -> None:
     """Write a record for the controller."""
     say(json.dumps({"kind": kind, **facts}))
+
+
+def hand_over(name: str, content: bytes) -> None:
+    """Write a file as records, for verdicts.files()."""
+    text = base64.b64encode(zlib.compress(content, 9)).decode()
+    for start in range(0, len(text), PART):
+        record(FILE, name=name, part=text[start : start + PART])
 
 
 def mask(text: str) -> list[int]:

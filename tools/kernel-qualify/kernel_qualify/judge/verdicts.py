@@ -3,10 +3,14 @@
 A verdict is a list of problems, empty when all is well.
 """
 
+import base64
 import errno
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from kernel_qualify.guest.machine import FILE
 
 Record = dict[str, Any]
 REFUSED = re.compile(
@@ -29,6 +33,14 @@ def the(records: Iterable[Record], kind: str) -> Record:
     """Return the only record of a kind."""
     (found,) = of_kind(records, kind)
     return found
+
+
+def files(records: Iterable[Record]) -> dict[str, bytes]:
+    """Return the files that a script has handed over, by their names."""
+    parts: dict[str, str] = {}
+    for found in of_kind(records, FILE):
+        parts[found["name"]] = parts.get(found["name"], "") + found["part"]
+    return {name: zlib.decompress(base64.b64decode(text)) for name, text in parts.items()}
 
 
 def completed(records: Iterable[Record], machine: Record) -> list[str]:

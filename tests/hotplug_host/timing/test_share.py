@@ -1,0 +1,44 @@
+"""How much longer work takes with all CPUs busy."""
+
+import os
+import threading
+
+import pytest
+
+from hotplug_host.timing import share
+
+
+@pytest.fixture
+def allowed() -> set[int]:
+    return os.sched_getaffinity(0)
+
+
+def test_threads_that_share_a_cpu_are_seen(allowed: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven spinners on the CPU that works take most of it: they have its own priority here."""
+    (here, *_) = sorted(allowed)
+    real = os.sched_setaffinity
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, _: real(pid, {here}))
+    monkeypatch.setattr(os, "nice", lambda _: 0)
+    assert share.busy_slowdown(range(8)) > 3
+
+
+def test_everything_is_as_before(allowed: set[int]) -> None:
+    before = threading.active_count()
+    assert share.busy_slowdown(allowed) >= 1
+    assert os.sched_getaffinity(0) == allowed
+    assert threading.active_count() == before
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == os.nice(0)
+
+
+def test_a_cpu_that_the_cpuset_lacks_does_not_stop_it(
+    allowed: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.sched_setaffinity
+
+    def refuse(pid: int, cpus: set[int]) -> None:
+        if not cpus <= allowed:
+            raise OSError(22, "Invalid argument")
+        real(pid, cpus)
+
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    assert share.busy_slowdown({*allowed, 4000}) >= 1
