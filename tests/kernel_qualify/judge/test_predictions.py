@@ -97,3 +97,24 @@ def test_a_run_and_a_prediction_are_kept_side_by_side(
     }
     assert figures.keep(path, "6.12").name == "6.12-ppc64le-16.json"
     assert list(figures.prediction_runs().values()) == [run()]
+
+
+def test_kept_predictions_held() -> None:
+    """Of the switches of the patched kernel, seven of eight at least; and the ranges tell something."""
+    runs = figures.prediction_runs().values()
+    patched = [one for run in runs for one in run.switches if one.kernel == "patched"]
+    assert len(patched) >= 8
+    assert {(run.arch, run.cpus) for run in runs} >= {
+        (arch, cpus) for arch in ("ppc64le", "x86_64") for cpus in (16, 64)
+    }
+    assert sum(one.inside for one in patched) >= 7 / 8 * len(patched)
+    assert all(one.high <= predictions.WIDEST * one.low for one in patched)
+
+
+def test_kept_predictions_are_those_that_were_made() -> None:
+    for path, run in figures.prediction_runs().items():
+        made = json.loads((path.with_suffix("") / figures.PREDICTED).read_text())
+        seconds: dict[str, dict[str, tuple[float, ...]]] = {"stock": {}, "patched": {}}
+        for one in run.switches:
+            seconds[one.kernel][one.direction] = one.seconds
+        assert predictions.switches(made, seconds) == run.switches
