@@ -559,11 +559,9 @@ def test_an_inventory_without_hosts_is_an_error(host: FakeLpar) -> None:
     [
         (("--limit", "builder"), "--limit leaves none of the group smt_hosts: it names builder"),
         (("--tags", "nonsense"), "--skip-tags canary is the only choice of tags"),
-        (("--tags", "canary"), "--skip-tags canary is the only choice of tags"),
-        (
-            ("--skip-tags", "change"),
-            "--skip-tags canary is the only choice of tags",
-        ),
+        (("--tags", "canary"), "to change the first host alone, use --limit"),
+        (("--tags", "report,rollback"), "use rollback.yml; to see what a run came to, use smt-fleet report"),
+        (("--skip-tags", "verify"), "leave out verify; to look at hosts after a change, use preflight.yml"),
     ],
 )
 def test_a_run_that_acts_on_no_host_is_an_error(

@@ -26,7 +26,9 @@ COMMANDS = [
 ]
 FLEET = re.search(r"^```json\n(.*?deploy_artifacts.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What is of other hosts here, and has tests of its own.
-OTHERS = ("--limit", "build_host=", "boot=")
+OTHERS = ("build_host=", "boot=")
+#: A host of the pages, which the fake one stands for.
+HOST = "lpar17.example.com"
 #: What build.yml says.
 RELEASE = "6.12-patched"
 
@@ -59,7 +61,9 @@ def test_their_commands_run_as_they_are(switching: FakeLpar, tmp_path: Path) -> 
     (switching.work / "fleet.json").write_text(here)
     for playbook, options in COMMANDS:
         if not any(word in options for word in OTHERS):
-            here = options.replace("/srv/", f"{tmp_path}/srv/").replace("RELEASE", RELEASE)
+            here = (
+                options.replace("/srv/", f"{tmp_path}/srv/").replace("RELEASE", RELEASE).replace(HOST, "fake")
+            )
             result = switching.play(playbook, *shlex.split(here))
             assert result.code == 0, f"{playbook} {options}\n{result.output}"
     assert switching.online == {0, 4}

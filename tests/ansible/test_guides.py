@@ -112,6 +112,31 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
     assert not (switching.staging / "applied.json").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(switching: FakeLpar) -> None:
+    """At any time of the day, and without the wait after the first batch."""
+    reached_as(switching, "mine", {})
+    change, afterwards, _ = blocks("fleet", "sh")
+    here = change.replace("inventory/mine", "mine.yml").replace("04:30", "2099-01-01T04:30")
+    look, _, undo = afterwards.partition("smt-fleet rollback")
+    path = stand_in(switching)
+
+    code, out = run(switching, here.replace("--soak 15", "--soak 0") + look, path)
+
+    assert code == 0, out
+    assert "every host is as asked" in out
+    assert switching.online == {0, 4}
+
+    # As above: the fake kernel misses the write of the rollback.
+    switching.write_control("on")
+    code, out = run(switching, f"smt-fleet rollback{undo}", path)
+
+    assert code == 0, out
+    assert not (switching.staging / "applied.json").exists()
+    assert re.search(r"^\| mine \|.*\| ok \|", out, re.MULTILINE), "the report is that of the rollback"
+
+
 def test_the_first_page_has_at_most_five_steps() -> None:
     assert re.findall(r"^## (\d)\.", (PAGES / "first-lpar.md").read_text(), re.MULTILINE) == list("12345")
 
@@ -153,6 +178,19 @@ def test_the_night_shift_has_a_row_for_each_verdict() -> None:
 def test_the_first_line_tells_that_powervm_is_missing(page: str) -> None:
     first = (PAGES / f"{page}.md").read_text().split("\n\n")[1]
     assert re.match(r"No (?:command|part) of this (?:page|project) has run on PowerVM", first)
+
+
+def test_each_tag_has_a_row_with_what_a_playbook_names_in_its_place() -> None:
+    (play,) = yaml.safe_load((ANSIBLE / "playbooks/have_hosts.yml").read_text())
+    (ways,) = (found for task in play["tasks"] if (found := task.get("vars", {}).get("have_hosts_ways")))
+    _, _, section = (PAGES / "limits.md").read_text().partition("## Tags\n")
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", section.partition("\n## ")[0], re.MULTILINE))
+    assert list(rows) == ["check", "plan", "canary", "change", "verify", "rollback", "report", "notify"]
+    assert list(ways) == list(rows)
+    for tag, way in ways.items():
+        # The program, or the option, that takes the tag's place.
+        (use,) = re.findall(r"use (?:--check or )?((?:--)?[\w.-]+(?: (?:plan|report))?)", way)
+        assert f"`{use}" in rows[tag], tag
 
 
 SURVEY = json.loads((REPO / "docs/examples/awx/survey-switch.json").read_text())["spec"]

@@ -78,8 +78,11 @@ def fleet(folder: Path, names: Sequence[str]) -> Fleet:
     if "dead" in hosts:
         # By the real ssh, which finds no port there.
         first.hosts["dead"] = {**NOWHERE, "ansible_ssh_executable": "/usr/bin/ssh"}
+    if "locked" in hosts:
         hosts["locked"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    if "stuck" in hosts:
         hosts["stuck"].stick(6)
+    if "unfit" in hosts:
         hosts["unfit"].put("sys/kernel/rcu_normal", "1")
     return Fleet(folder, hosts)
 
@@ -129,6 +132,29 @@ def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: 
     assert {made.hosts[name].get("ppc64_cpu.log") for name in names} == {"--smt=off"}, (
         "none is switched twice"
     )
+
+
+def test_a_host_that_is_held_keeps_none_of_the_others_from_their_measurement(tmp_path: Path) -> None:
+    made, kernels = measuring(tmp_path, ["locked", "lpar1"])
+    variants = [word for kernel in kernels for word in ("--variant", kernel)]
+
+    code, out = made.start("ab", *variants, "--boots", "2", "--iterations", "1")
+
+    assert code == 3, out
+    assert made.verdicts() == {"locked": "unfit", "lpar1": "ok"}
+
+
+def test_an_unfit_host_keeps_none_of_the_others_from_the_change(tmp_path: Path) -> None:
+    """Also where it is the first, and also of a resumed run; the first batch is of hosts that are fit."""
+    made = fleet(tmp_path, ["locked", "lpar1", "lpar2"])
+
+    code, out = made.start("apply", "--level", "off")
+
+    assert code == 3, out
+    assert made.verdicts() == {"locked": "unfit", "lpar1": "ok", "lpar2": "ok"}
+    assert out.count("PLAY [Switch SMT") == 2, "lpar1 first"
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "failed.txt").read_text().split() == ["locked"]
 
 
 @pytest.mark.hosts

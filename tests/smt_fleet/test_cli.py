@@ -10,8 +10,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -191,10 +192,13 @@ def test_status_and_report_read_a_run_that_goes_on(stand: Stand) -> None:
 class Hook(BaseHTTPRequestHandler):
     """Keeps what it is sent."""
 
-    got: ClassVar[list[dict[str, Any]]] = []
+    got: ClassVar[list[dict[str, Any]]]
+    told: ClassVar[Path] = Path(os.devnull)
+    """A file to make when something came."""
 
     def do_POST(self) -> None:
         self.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.told.touch()
         self.send_response(204)
         self.end_headers()
 
@@ -202,23 +206,64 @@ class Hook(BaseHTTPRequestHandler):
         pass
 
 
-def test_arguments_of_ansible_playbook_are_no_run(stand: Stand) -> None:
+def test_what_follows_two_dashes_goes_to_ansible_playbook(stand: Stand) -> None:
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    hosts = ("-i", str(stand.inventory))
+    for words in (
+        ("check", *hosts),
+        ("apply", *hosts, "--level", "off"),
+        ("rollback", *hosts),
+        ("rollback", "last"),
+    ):
+        assert stand.call(*words, "--", "last", "--check", "--diff")[0] == 0
+        assert stand.calls()[-1][-3:] == ["last", "--check", "--diff"]
 
-    assert stand.call("rollback", "-i", str(stand.inventory), "--", "--check", "--diff")[0] == 0
 
-    assert stand.calls()[-1][-2:] == ["--check", "--diff"]
+@pytest.fixture
+def hook() -> Iterator[str]:
+    """The address of a web hook that keeps what it is sent."""
+    Hook.got = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+        server.shutdown()
+        thread.join()
 
 
-def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand) -> None:
+def test_a_web_hook_hears_of_a_host_that_is_left_changed_while_the_run_goes_on(
+    stand: Stand, hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli, "LOOK_S", 0.05)
+    begun = {"event": "fact", "host": "lpar1", "name": "fleet_begun", "value": True}
+    *left, over = became("lpar1", failed=True, held=True)
+    stand.plays(2, planned("lpar1", "lpar2"), begun, *left, {"event": "batch"})
+    playbook = stand.folder / "bin/ansible-playbook"
+    rest = "".join(json.dumps(event) + "\n" for event in [over, *became("lpar2"), {"event": "end"}])
+    wait = f"""import time
+end = time.monotonic() + 60
+while not (here / "told").exists() and time.monotonic() < end:
+    time.sleep(0.01)
+with (Path(os.environ["SMT_FLEET_RUN"]) / "state.jsonl").open("a") as state:
+    state.write({rest!r})
+"""
+    playbook.write_text(playbook.read_text().replace("sys.exit", f"{wait}sys.exit"))
+    monkeypatch.setattr(Hook, "told", stand.folder / "told")
+
+    code, out, err = stand.call(
+        "apply", "-i", str(stand.inventory), "--level", "off", "--max-failed", "100", "--notify", hook
+    )
+
+    assert (code, "warning" in err) == (6, False), out + err
+    assert [(got["over"], got["exit_code"]) for got in Hook.got] == [(False, None), (True, 6)]
+    verdicts = [[row["verdict"] for row in got["hosts"]] for got in Hook.got]
+    assert verdicts == [["LEFT-CHANGED", "not-reached"], ["LEFT-CHANGED", "ok"]]
+
+
+def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand, hook: str) -> None:
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
     words = ("apply", "-i", str(stand.inventory), "--level", "off", "--notify")
-    with HTTPServer(("127.0.0.1", 0), Hook) as server:
-        thread = threading.Thread(target=server.handle_request)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}/hook"
-        assert stand.call(*words, url)[0] == 0
-        thread.join()
+    assert stand.call(*words, hook)[0] == 0
     assert [(got["exit_code"], len(got["hosts"])) for got in Hook.got] == [(0, 1)]
 
     # Bound and not listening: its port refuses, and no other process can get it meanwhile.
@@ -447,6 +492,8 @@ def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:
         (("rollback", "last", "--limit", "a"), 2, "a run has its own hosts; leave out -i and --limit"),
         (("status", "last"), 4, "no run 'last'"),
         (("resume", "../x"), 4, "no run '../x'"),
+        (("resume", "last", "--", "--diff"), 2, "resume takes no arguments of ansible-playbook"),
+        (("apply", "lpar1", "-i", "/etc/hosts", "--level", "off"), 2, "unrecognized arguments: lpar1"),
     ],
 )
 def test_bad_words_are_one_line(stand: Stand, words: tuple[str, ...], code: int, told: str) -> None:

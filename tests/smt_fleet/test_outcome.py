@@ -29,6 +29,7 @@ def judged(failure: str) -> list[dict[str, Any]]:
 CHECK = event("phase", phase="check")
 DONE = fact("fleet_done", True)
 HOLDS, GIVEN_BACK = fact("run_lock", {"held": True}), fact("run_lock", {"held": False})
+BEGUN = fact("fleet_begun", True)
 FAILED = event("failed", message="it did not work")
 SILENT = event("silent", message="no route to host")
 
@@ -113,6 +114,32 @@ def test_a_resumed_run_judges_a_host_by_its_last_end() -> None:
     assert done.hosts[0].online_before == "0-7"
 
 
+@pytest.mark.parametrize(
+    ("events", "verdict"),
+    [
+        ([BEGUN, HOLDS, FAILED], "LEFT-CHANGED"),
+        ([BEGUN, HOLDS, SILENT], "LEFT-CHANGED"),
+        ([BEGUN, HOLDS, FAILED, GIVEN_BACK], "failed-restored"),
+        ([BEGUN, HOLDS, GIVEN_BACK, DONE], "ok"),
+        ([HOLDS, FAILED], "running"),
+        ([BEGUN], "running"),
+    ],
+)
+def test_once_the_next_batch_begins_a_host_has_its_verdict(
+    events: list[dict[str, Any]], verdict: str
+) -> None:
+    planned = {"event": "planned", "hosts": ["lpar1"]}
+    found = outcome([planned, CHECK, *events, {"event": "batch"}], undoes=False)
+    assert [found.verdict(host) for host in found.hosts] == [verdict]
+
+
+def test_a_host_that_a_resumed_run_holds_from_before_is_running_when_its_batch_begins() -> None:
+    planned, resumed = ({"event": kind, "hosts": ["lpar1"]} for kind in ("planned", "resumed"))
+    first = [planned, CHECK, BEGUN, HOLDS, FAILED, ended(failed=True), {"event": "end"}]
+    found = outcome([*first, resumed, CHECK, {"event": "batch"}, BEGUN], undoes=False)
+    assert [found.verdict(host) for host in found.hosts] == ["running"]
+
+
 def test_a_run_that_goes_on_is_running() -> None:
     planned = {"event": "planned", "hosts": ["lpar1", "lpar2"]}
     found = outcome([planned, CHECK, HOLDS], undoes=False)
@@ -135,7 +162,7 @@ def test_the_worst_host_is_the_exit_code() -> None:
 
 
 ENDS = [DONE, ended(failed=True), ended(failed=False)]
-EVENTS = [CHECK, HOLDS, GIVEN_BACK, FAILED, SILENT, event("answers"), *ENDS]
+EVENTS = [CHECK, BEGUN, {"event": "batch"}, HOLDS, GIVEN_BACK, FAILED, SILENT, event("answers"), *ENDS]
 
 
 @given(st.lists(st.sampled_from(EVENTS)), st.booleans())

@@ -46,8 +46,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         self.planned = False
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
-        """Note the hosts of the first play that is about them."""
-        if not self.planned and list(play.hosts) == [GROUP]:
+        """Note the hosts of the first play that is about them, and that those of earlier batches are done."""
+        if self.planned:
+            self.recorder.batch()
+        elif list(play.hosts) == [GROUP]:
             self.planned = True
             inventory = play.get_variable_manager()._inventory
             hosts = inventory.get_hosts(GROUP, ignore_restrictions=True)  # which would leave the first batch

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotplug_host.agent import health
 from hotplug_host.agent.health import Health, differences, from_record
 from tests.hotplug_host.agent.conftest import Step
 
@@ -23,6 +24,7 @@ WELL = Health(
     enforces=True,
     filters=True,
     dumps=True,
+    synchronized=True,
 )
 SYSTEMCTL = """case "$*" in
 is-system-running*) echo degraded ;;
@@ -37,6 +39,7 @@ esac"""
 def well(tmp_path: Path, tool: Callable[[str, str], None]) -> Path:
     """A host that does as WELL tells."""
     tool("systemctl", SYSTEMCTL)
+    tool("timedatectl", 'test "$2" = --property=NTPSynchronized && echo yes')
     tool("nft", 'test "$*" = "list ruleset" && echo "table inet firewalld {}"')
     for name, text in {
         "proc/mounts": "/dev/sda2 / xfs rw,relatime 0 0\nserver:/srv /srv nfs4 rw 0 0\n"
@@ -69,8 +72,23 @@ def test_a_host_is_looked_at_and_compared(well: Path, step: Step) -> None:
     assert "link down" not in step(*look, before, "--ignore=eth1")[1]["error"]
 
 
+def test_a_clock_has_the_time_to_find_its_servers(
+    well: Path, tool: Callable[[str, str], None], step: Step, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = f"--before={json.dumps(asdict(WELL))}"
+    tool("timedatectl", f"test -e {well}/asked && echo yes || : > {well}/asked")
+    assert step("health", f"--sysroot={well}", before)[0] == 0
+
+    monkeypatch.setattr(health, "CLOCK_S", 0)
+    tool("timedatectl", "echo no")
+    code, answer = step("health", f"--sysroot={well}", before)
+    assert code == 5
+    assert answer["error"] == "the host does worse than before: the clock follows no time server"
+
+
 def test_a_host_without_any_of_it(tmp_path: Path, tool: Callable[[str, str], None], step: Step) -> None:
     tool("systemctl", "exit 1")
+    tool("timedatectl", "exit 1")
     code, answer = step("health", f"--sysroot={tmp_path}")
     assert code == 0
     assert not any(answer["health"].values())
@@ -91,6 +109,7 @@ def test_a_host_without_any_of_it(tmp_path: Path, tool: Callable[[str, str], Non
         ({"enforces": False}, ["SELinux does not enforce"]),
         ({"filters": False}, ["no firewall rules"]),
         ({"dumps": False}, ["a crash leaves no dump"]),
+        ({"synchronized": False}, ["the clock follows no time server"]),
         ({"failed": (), "running": (*WELL.running, "more.service")}, []),
     ],
 )
@@ -99,7 +118,7 @@ def test_what_is_worse(change: dict[str, object], told: list[str]) -> None:
 
 
 names = st.lists(st.sampled_from("abc"), unique=True).map(tuple)
-healths = st.builds(Health, names, names, names, names, names, st.booleans(), st.booleans(), st.booleans())
+healths = st.builds(Health, *[names] * 5, *[st.booleans()] * 4)
 
 
 @given(healths, healths)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hotplug_common import lock
 from hotplug_common.files import write_files
-from hotplug_common.tables import add_format, print_tables
+from hotplug_common.tables import add_format, print_tables, to_json
 from hotplug_host import __version__, termination
 from hotplug_host.arguments import count, even, positive
 from hotplug_host.entry import Parser
@@ -24,7 +25,7 @@ from hotplug_host.preflight.judge import PURPOSES, SWITCH
 from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from smt_fleet import batches, forecast, inventory, notice, planned, playbooks, runs, summary
 from smt_fleet.costs import BOOT_MIN, Forecast, Job
-from smt_fleet.outcome import Outcome, outcome
+from smt_fleet.outcome import Outcome, Verdict, outcome
 from smt_fleet.runs import Plan
 
 if TYPE_CHECKING:
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 PROGRAM = "smt-fleet"
 #: Minutes of off and on together from which one iteration a boot is enough: boots tell more than iterations.
 LONG_MIN = 20
+#: Seconds between two looks for a host that was left changed, while a run goes on that a web hook hears of.
+LOOK_S = 10.0
 #: The variable with the folder of costs.
 COSTS = "fleet_costs_dir"
 #: Iterations of each boot that are counted beside the timed ones.
 COUNTED = 1
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
+MORE = "arguments of ansible-playbook"
 EPILOG = """\
 examples:
   smt-fleet check -i inventory/mine --for switch
@@ -48,6 +52,8 @@ examples:
   smt-fleet status last
   smt-fleet resume last
   smt-fleet rollback last
+
+what follows -- goes to ansible-playbook, as in smt-fleet check -i inventory/mine -- --ask-vault-pass
 
 exit codes of a run, by its worst host:
   0 all are as asked; 3 some are unfit, and nothing was changed there; 5 some failed and are as before;
@@ -82,9 +88,26 @@ examples:
 """
 
 
+class _Program(Parser):
+    """Leaves what follows `--` to ansible-playbook: argparse would take its first word for one of ours."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the words before `--`, and keep the others for a command that runs a playbook."""
+        words = list(sys.argv[1:] if args is None else args)
+        end = words.index("--") if "--" in words else len(words)
+        found, unknown = super().parse_known_args(words[:end], namespace)
+        if more := words[end + 1 :]:
+            if not hasattr(found, "arguments"):
+                self.error(f"{found.command} takes no {MORE}")
+            found.arguments = more
+        return found, unknown
+
+
 def build_parser() -> Parser:
     """Return the whole command line."""
-    parser = Parser(
+    parser = _Program(
         prog=PROGRAM,
         description="Change many hosts: a few first, then the others, with a row for each host at the end.",
         epilog=EPILOG,
@@ -183,9 +206,12 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
         "-e", dest="extra", action="append", default=[], metavar="NAME=VALUE", help="a variable"
     )
     parser.add_argument(
-        "--notify", default="", metavar="URL", help="web hook that gets summary.json (POST) when the run ends"
+        "--notify",
+        default="",
+        metavar="URL",
+        help="web hook that gets summary.json (POST) at the end, and when a host is left changed",
     )
-    parser.add_argument("arguments", nargs="*", help="more arguments of ansible-playbook, after --")
+    parser.set_defaults(arguments=[])
 
 
 def _add_costs(parser: argparse.ArgumentParser) -> None:
@@ -503,7 +529,8 @@ def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()
         runs.drop_cut_line(folder)
         if pending:
             runs.note(folder, "resumed", hosts=list(pending))
-        code, found = _played(command, environment, lambda: _ended(folder, plan))
+        look = (lambda: _alarmed(folder, plan)) if plan.notify else None
+        code, found = _played(command, environment, lambda: _ended(folder, plan), look)
     if not found.hosts:
         raise ToolError("the run came to no host", "see what Ansible printed above", ExitCode.INPUT)
     # What no host explains is Ansible's own, such as an error in a variable.
@@ -511,10 +538,14 @@ def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()
 
 
 def _played(
-    command: Sequence[str], environment: Mapping[str, str], write: Callable[[], Outcome]
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    write: Callable[[], Outcome],
+    look: Callable[[], bool] | None,
 ) -> tuple[int, Outcome]:
     """Run a playbook to its end and write what it came to, whatever signals come; return both.
 
+    LOOK is called now and then, until it has seen what it looks for.
     Ansible has a terminal's Ctrl-C by itself, and puts hosts back before it ends.
     """
     started: list[subprocess.Popen[bytes]] = []
@@ -526,8 +557,30 @@ def _played(
 
     with termination.held_back(tell):
         started.append(subprocess.Popen(command, env=environment))
+        while look:
+            try:
+                started[0].wait(LOOK_S)
+                break
+            except subprocess.TimeoutExpired:
+                look = None if look() else look
         code = started[0].wait()
         return code, write()
+
+
+def _alarmed(folder: Path, plan: Plan) -> bool:
+    """Tell the web hook of the first host that was left changed; return whether there is one."""
+    # A state that cannot be read is told of when the playbook has ended, not while it holds hosts.
+    with contextlib.suppress(ToolError):
+        found = outcome(runs.events(folder), undoes=plan.undoes, over=False)
+        if found.named(Verdict.LEFT_CHANGED):
+            _tell(plan, to_json(summary.sheet(folder.name, found)))
+            return True
+    return False
+
+
+def _tell(plan: Plan, text: str) -> None:
+    if problem := notice.post(plan.notify, text):
+        sys.stderr.write(f"{PROGRAM}: warning: {problem}\n")
 
 
 def _write(folder: Path, found: Outcome) -> Outcome:
@@ -541,8 +594,8 @@ def _ended(folder: Path, plan: Plan) -> Outcome:
     found = _write(folder, outcome(runs.events(folder), undoes=plan.undoes, over=True))
     if found.hosts:
         print_tables(summary.sheet(folder.name, found), "table", sys.stdout)
-    if plan.notify and (problem := notice.post(plan.notify, (folder / "summary.json").read_text("utf-8"))):
-        sys.stderr.write(f"{PROGRAM}: warning: {problem}\n")
+    if plan.notify:
+        _tell(plan, (folder / "summary.json").read_text("utf-8"))
     return found
 
 
@@ -572,9 +625,6 @@ def set_aside(results: Path, hosts: Sequence[str]) -> None:
 
 def rollback(arguments: argparse.Namespace) -> int:
     """Bring hosts back: those that a run changed, or all of an inventory."""
-    if arguments.run.startswith("-"):
-        # Without a run, argparse takes the first word after -- for one.
-        arguments.arguments, arguments.run = [arguments.run, *arguments.arguments], ""
     if not arguments.run:
         return start(arguments, _plan(arguments, "rollback", "rollback.yml", {}))
     if arguments.inventory or arguments.limit:

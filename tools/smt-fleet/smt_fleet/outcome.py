@@ -47,6 +47,8 @@ class Host:
     ended: bool = False
     begun: bool = True
     """False where the run has the host in its plan only, or has found that there is no time for it."""
+    turn: bool = False
+    """Whether it is, or was, in a batch that has begun."""
     measured: str | None = None
     """Why a measurement failed that goes on with the other hosts; empty where it did not."""
     judged: bool = False
@@ -92,13 +94,18 @@ class Host:
         # Taking the lock counts as a change for Ansible.
         self.changed = changed if self.switched is None else self.switched
 
+    def pass_on(self) -> None:
+        """Note that the next batch begins: a host that was not done by then has failed."""
+        if self.turn and self.touched and not self.ended:
+            self.end(failed=True, changed=True)
+
     def _learn(self, name: str, value: Any) -> None:
         if name == "run_lock":
             self.held = bool(value["held"])
         elif name == "smt_switch_holds":
             self.held = bool(value)
         elif name == "fleet_begun":
-            self.begun = bool(value)
+            self.begun = self.turn = bool(value)
         elif name == "fleet_done":
             self.end(failed=False, changed=self.touched)
         elif name == "regress_failure":
@@ -148,7 +155,7 @@ class Host:
     def again(self) -> None:
         """Forget how it ended: a resumed run comes to it once more. What the host was before all stays."""
         self.phase, self.message, self.failed, self.ended = "", "", False, False
-        self.begun, self.measured, self.judged = True, None, False
+        self.begun, self.turn, self.measured, self.judged = True, False, None, False
 
 
 @dataclass(frozen=True)
@@ -192,6 +199,9 @@ def outcome(events: Iterable[Mapping[str, Any]], *, undoes: bool, over: bool | N
         if event["event"] == "planned":
             for name in event["hosts"]:
                 hosts.setdefault(name, Host(name))
+        elif event["event"] == "batch":
+            for host in hosts.values():
+                host.pass_on()
         elif event["event"] == "end":
             ended = True
         elif event["event"] == "resumed":

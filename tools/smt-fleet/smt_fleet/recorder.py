@@ -31,6 +31,7 @@ STATE_KEYS = ("release", "cpus")
 #: The phase that the tasks of an entry point of a role are; what is not here is part of its caller's phase.
 PHASES = {
     **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
+    "ab/check": "check",
     "boot/before": "verify",
     "boot/kexec": "change",
     "boot/proof": "verify",
@@ -69,6 +70,10 @@ class Recorder:
         """Note which hosts the run is for."""
         self._hosts = frozenset(hosts)
         runs.note(self.folder, "planned", hosts=list(hosts))
+
+    def batch(self) -> None:
+        """Note that hosts begin together: what happened to the ones before them has happened."""
+        runs.note(self.folder, "batch")
 
     def result(
         self, host: str, roles: Sequence[str], action: str, delegated: bool, said: Mapping[str, Any]

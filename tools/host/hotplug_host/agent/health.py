@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import json
 import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -27,6 +28,8 @@ from hotplug_host.sysfs import Sysfs
 
 #: Seconds that a boot may still take after the host answers.
 BOOT_S = 600
+#: Seconds that the first answers of time servers may take after that.
+CLOCK_S = 120
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Health:
     """Whether nftables has rules."""
     dumps: bool
     """Whether a crash would leave a dump."""
+    synchronized: bool
+    """Whether the clock follows that of a time server."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +66,8 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Look; ToolError (OPERATION) when something of before is not as it was."""
     if arguments.before is not None:
         _wait_for_boot()
+        if arguments.before["synchronized"]:
+            _wait_for_clock()
     now = read_health(Sysfs(arguments.sysroot))
     if arguments.before is not None:
         worse = list(differences(from_record(arguments.before), now, arguments.ignore))
@@ -94,6 +101,7 @@ def read_health(fs: Sysfs) -> Health:
         enforces=fs.read_optional(SELINUX_ENFORCES) == "1",
         filters=_has_rules(),
         dumps=any(fs.read_optional(name) == "1" for name in (CRASH_LOADED, *FADUMP)),
+        synchronized=_is_synchronized(),
     )
 
 
@@ -113,6 +121,7 @@ def differences(before: Health, now: Health, ignored: Sequence[str] = ()) -> Ite
         ("SELinux does not enforce", before.enforces, now.enforces),
         ("no firewall rules", before.filters, now.filters),
         ("a crash leaves no dump", before.dumps, now.dumps),
+        ("the clock follows no time server", before.synchronized, now.synchronized),
     ):
         if was and not still:
             yield text
@@ -124,6 +133,17 @@ def _wait_for_boot() -> None:
         subprocess.run(
             ["systemctl", "is-system-running", "--wait"], capture_output=True, check=False, timeout=BOOT_S
         )
+
+
+def _wait_for_clock() -> None:
+    """Wait until the clock follows a time server, or for as long as that may take."""
+    end = time.monotonic() + CLOCK_S
+    while not _is_synchronized() and time.monotonic() < end:
+        time.sleep(1)
+
+
+def _is_synchronized() -> bool:
+    return output_of(["timedatectl", "show", "--property=NTPSynchronized", "--value"]) == "yes"
 
 
 def _units(*words: str) -> tuple[str, ...]:
