@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import lzma
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from docpages.paths import DEMO, DISTRIBUTION, ROOT
+from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
+from kernel_qualify import figures
 from kernel_qualify.judge.mdtable import heading, row
 
 BASELINE, VARIANT = "stock", "patched"
 DEBIAN = "debian"
-#: What the demo measured on the stock kernel before it booted the patched one.
-COSTS = DEMO / "costs"
+#: A prediction for a guest of the demo's shape, and what was then measured.
+PREDICTION = figures.PREDICTIONS / "6.12-ppc64le-16.json"
 #: Runs hotplug-timer from the root, and returns its output.
 Output = Callable[[list[str]], str]
 
@@ -27,16 +28,11 @@ def replace(results: Path) -> None:
     raw = sorted((results / "raw").rglob("*.jsonl"))
     if not raw:
         raise ToolError(f"no result files below {results / 'raw'}", "run make demo first", ExitCode.INPUT)
-    costs = sorted((results / "costs").glob("costs.*"))
-    shutil.rmtree(DEMO, ignore_errors=True)
-    COSTS.mkdir(parents=True)
+    DEMO.mkdir(parents=True, exist_ok=True)
+    for old in DEMO.glob("*.jsonl"):
+        old.unlink()
     for file in raw:
         shutil.copyfile(file, DEMO / file.name)
-    for file in costs:
-        target, content = COSTS / file.name, file.read_bytes()
-        if file.suffix == ".txt":
-            target, content = target.with_name(f"{file.name}.xz"), lzma.compress(content)
-        target.write_bytes(content)
 
 
 def table(output_of: Output) -> str:
@@ -54,7 +50,7 @@ def table(output_of: Output) -> str:
             *lab,
             *_rows("Debian's", DEBIAN, debian),
             "",
-            _prediction(output_of, found),
+            _prediction(),
             "",
             f"Medians; {found['cpus']} CPUs ({run.shape.cores} cores x SMT{run.shape.threads_per_core})"
             f"{emulated if found['emulated'] else ''}.",
@@ -67,17 +63,17 @@ def table(output_of: Output) -> str:
     )
 
 
-def _prediction(output_of: Output, found: dict[str, Any]) -> str:
-    """Return what the demo predicted of the patched kernel, and what it then measured."""
-    made = json.loads(
-        output_of(["predict", str((COSTS / "costs.jsonl").relative_to(ROOT)), "--format", "json"])
+def _prediction() -> str:
+    """Return what was predicted of the patched kernel in a guest of the demo's shape, and what it took."""
+    run = figures.prediction_runs()[PREDICTION]
+    found = [one for one in run.switches if one.kernel == VARIANT]
+    said = ", ".join(
+        f"`smt={one.direction}` {significant(one.low, 2)} to {significant(one.high, 2)} s" for one in found
     )
-    rows = {row["operation"]: row for row in made["predictions"] if row["kernel"] == VARIANT}
-    said = [f"`{name}` {row['low_s']:.2g} to {row['high_s']:.2g} s" for name, row in rows.items()]
-    took = [f"{_entry(found['comparisons'], name, VARIANT)['median_s']:.2f} s" for name in rows]
+    took = " and ".join(f"{one.median:.2f} s" for one in found)
     return (
-        f"Predicted on the lab's stock kernel, before the patched one was booted: {', '.join(said)}."
-        f" Then measured: {', '.join(took)}."
+        f"`hotplug-timer predict` predicted for the lab's patched kernel, from the stock one, before it was"
+        f" booted: {said}. It then took {took}, in a guest of that shape which runs nothing else."
     )
 
 

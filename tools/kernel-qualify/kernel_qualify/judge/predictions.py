@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common.kernel.series import PATCHED, STOCK, VARIANTS
+from hotplug_common.tables import significant
 from kernel_qualify.judge.mdtable import heading, row
 from kernel_qualify.judge.verdicts import Record, of_kind
 
@@ -112,7 +113,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def _range(one: Switch) -> str:
-    return f"{one.low:.2g} to {one.high:.2g}"
+    return f"{significant(one.low, 2)} to {significant(one.high, 2)}"
 
 
 def load(path: Path) -> Run:
