@@ -58,9 +58,9 @@ def test_a_kernel_without_a_prediction_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("seconds", "high", "problem"),
     [
-        ((0.09,), 0.5, "patched off: 0.09 s is not in 0.1 to 0.5 s"),
-        ((0.6, 0.7, 0.2), 0.5, "patched off: 0.6 s is not in 0.1 to 0.5 s"),
-        ((0.3,), 0.7, "off: 0.1 to 0.7 s is too wide a range"),
+        ((0.09,), 0.5, "patched off: 0.09 s is not in 0.10 to 0.50 s"),
+        ((0.6, 0.7, 0.2), 0.5, "patched off: 0.6 s is not in 0.10 to 0.50 s"),
+        ((0.3,), 0.7, "off: 0.10 to 0.70 s is too wide a range"),
     ],
 )
 def test_what_is_outside_and_what_is_too_wide_is_a_problem(
@@ -73,7 +73,7 @@ def test_what_is_outside_and_what_is_too_wide_is_a_problem(
 
 def test_the_table_tells_what_is_inside() -> None:
     lines = predictions.table([run()]).splitlines()
-    assert lines[4] == "| ppc64le, 2 x 8 | off | patched | 0.1 to 0.5 | 0.3 (0.2 to 0.9, 3) | yes |"
+    assert lines[4] == "| ppc64le, 2 x 8 | off | patched | 0.10 to 0.50 | 0.3 (0.2 to 0.9, 3) | yes |"
     outside = replace(run().switches[0], seconds=(7.0,))
     assert predictions.table([replace(run(), switches=(outside,))]).splitlines()[2].endswith("| no |")
 

@@ -79,7 +79,7 @@ def keep(run: Path, line: str) -> Path:
     """Take a run into the kept ones, in place of what they have of the same."""
     facts = json.loads(run.read_text("utf-8"))
     for keys, keeper in KEEPERS:
-        if keys <= facts.keys():
+        if keys <= set(facts):
             return keeper(run)
     return keep_predicted(run, line) if "predictions" in facts else keep_speed(run, line)
 

@@ -54,9 +54,8 @@ Proven: the median of each switch is in its range, and no range of the patched k
 than 6 times its low end.""",
         examples="""examples:
   kernel-qualify predict
-  # stop before the patched kernel is booted, so that the prediction can be kept
+  # stop before the patched kernel is booted, so that `keep` can keep the prediction first
   kernel-qualify predict --arch x86_64 --cores 8 --predict-only
-  kernel-qualify keep results/qualify/predict/predicted.json
   # hold a kept prediction
   kernel-qualify predict --arch x86_64 --cores 8 --predicted docs/data/prediction/6.12-x86_64-16""",
     )
