@@ -13,7 +13,7 @@ from hotplug_host.errors import ExitCode, ToolError
 from smt_fleet import cli, forecast
 from smt_fleet.costs import CHUNKS_PATCH, Job, Kernel, Seen
 from tests import ROOT
-from tests.samples.costfiles import KERNEL, costs_of
+from tests.samples.costfiles import EXAMPLE, KERNEL, costs_of
 from tests.smt_fleet.test_costs import RELEASE, answer
 
 #: Prints a file of costs as it is, where that is what predict would print of it.
@@ -72,7 +72,13 @@ def test_predict_says_what_is_read(tmp_path: Path) -> None:
     found = forecast.read(costs_of(tmp_path, "lpar1"))
     assert (found.kernel, found.cpus, found.emulated) == (KERNEL, 16, True)
     assert set(found.seconds) == {(way, kind) for way in ("smt=off", "smt=on") for kind in Kernel}
-    assert found.seconds["smt=off", Kernel.PATCHED].high == pytest.approx(1.7188, abs=1e-4)
+    # The longest of its kind: firmware may stop CPUs one at a time.
+    rows = json.loads((EXAMPLE / "predicted.json").read_text())["predictions"]
+    highs = [
+        row["high_s"] for row in rows if row["operation"] == "smt=off" and row["kernel"].startswith("patched")
+    ]
+    assert len(highs) == 2
+    assert found.seconds["smt=off", Kernel.PATCHED].high == pytest.approx(max(highs))
 
     (tmp_path / "torn.jsonl").write_text("{")
     with pytest.raises(ToolError, match=r"torn\.jsonl") as caught:
