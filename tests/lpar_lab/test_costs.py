@@ -1,9 +1,11 @@
 """Costs that are measured in a guest: what is run there, what comes back, and that nothing stays there."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from hotplug_common import process
 from hotplug_common.guest import ssh
 from hotplug_host.errors import ExitCode, ToolError
 from lpar_lab import costs
@@ -36,6 +38,21 @@ def test_the_result_and_its_traces_come_back_and_nothing_stays(inside: Path, tmp
         "costs.cpus=7,9-15-off.states.txt": "a trace",
     }
     assert list(inside.iterdir()) == []
+
+
+def test_a_guest_that_is_lost_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost() -> None:
+        raise ToolError("QEMU ended", code=ExitCode.GUEST)
+
+    monkeypatch.setattr(process, "TICK_S", 0.05)
+    monkeypatch.setattr(costs, "CLEAN_S", 0.1)
+    monkeypatch.setattr(ssh, "command", lambda *_: ["sh", "-c", "exec sleep 60"])
+    bundle = tmp_path / "bundle.pyz"
+    bundle.write_text(PROGRAM)
+    began = time.monotonic()
+    with pytest.raises(ToolError, match="QEMU ended"):
+        costs.measure(tmp_path, 22, bundle, tmp_path / "out", lost)
+    assert time.monotonic() - began < 30
 
 
 def test_what_fails_in_the_guest_is_told_in_a_line(inside: Path, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from hotplug_common.guest import ssh
 from hotplug_host.errors import ExitCode, ToolError
 
 RESULT = "costs.jsonl"
+CLEAN_S = 10.0
+"""So long a guest that may be lost is waited for."""
 FOLDER, BUNDLE = "/tmp/costs", "/tmp/costs.pyz"  # noqa: S108 - the guest's, which has no other user
 
 
@@ -35,5 +37,5 @@ def measure(guest: Path, port: int, bundle: Path, output: Path, tick: Callable[[
         for name in inside(f"ls {FOLDER}").splitlines():
             (output / name).write_text(inside(f"cat {shlex.quote(f'{FOLDER}/{name}')}"))
     finally:
-        process.run([*words, f"rm -rf {FOLDER} {BUNDLE}"])
+        ssh.run(guest, port, f"rm -rf {FOLDER} {BUNDLE}", CLEAN_S)
     return output / RESULT
