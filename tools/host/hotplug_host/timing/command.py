@@ -57,6 +57,7 @@ COSTS_DESCRIPTION = """\
 Measure what the parts of a CPU switch cost on this machine, on the kernel that it runs: a grace period, a
 rendezvous, a rebuild of the scheduler domains, one CPU's callbacks, its death and its start. The command
 switches 8 CPUs of the whole machine off and on eleven times, in minutes, and counts, times and traces it.
+Before that, it keeps all CPUs busy for a moment, at the lowest priority, to learn how they share processors.
 From the result, `predict` predicts how long smt=off and smt=on take here with the patched kernel.
 `preflight --for time` comes first. CPUs and RCU settings come back on every way out, kill -9 included.
 Beside FILE it writes two traces as text, which belong to FILE.
