@@ -117,7 +117,7 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
 def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(switching: FakeLpar) -> None:
     """At any time of the day, and without the wait after the first batch."""
     reached_as(switching, "mine", {})
-    change, afterwards, _ = blocks("fleet", "sh")
+    change, _costs, afterwards, _ = blocks("fleet", "sh")
     here = change.replace("inventory/mine", "mine.yml").replace("04:30", "2099-01-01T04:30")
     look, _, undo = afterwards.partition("smt-fleet rollback")
     path = stand_in(switching)
