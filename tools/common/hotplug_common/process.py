@@ -9,9 +9,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -127,16 +128,13 @@ def run(
     Raises ToolError: ENVIRONMENT when the tool is not there, TIMEOUT after `timeout` seconds.
     """
     sink = log.open("ab") if log else contextlib.nullcontext(subprocess.PIPE)
-    # From a file: Python 3.11 does not go on to write to a pipe after a communicate() that ran out of time.
-    with sink as stdout, tempfile.TemporaryFile() as given:
-        given.write(stdin or b"")
-        given.seek(0)
+    with sink as stdout, _standard_input(stdin) as given:
         try:
             child = subprocess.Popen(
                 [str(part) for part in command],
                 cwd=cwd,
                 env=env,
-                stdin=subprocess.DEVNULL if stdin is None else given,
+                stdin=given,
                 stdout=stdout,
                 stderr=subprocess.STDOUT if merge_errors else subprocess.PIPE,
                 start_new_session=True,
@@ -155,6 +153,21 @@ def run(
             raise
     text = output.decode(errors="replace") if log is None else ""
     return Finished(child.returncode, text, errors.decode(errors="replace"))
+
+
+@contextlib.contextmanager
+def _standard_input(content: bytes | None) -> Iterator[int | IO[bytes]]:
+    """Give what a child reads: a file, and nothing where there is no content.
+
+    Python 3.11 does not go on to write to a pipe after a communicate() that ran out of time.
+    """
+    if content is None:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file
 
 
 def _communicate(

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from docpages.paths import DEMO, DISTRIBUTION, ROOT
-from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
 from kernel_qualify import figures
+from kernel_qualify.judge import predictions
 from kernel_qualify.judge.mdtable import heading, row
 
 BASELINE, VARIANT = "stock", "patched"
@@ -65,11 +65,8 @@ def table(output_of: Output) -> str:
 
 def _prediction() -> str:
     """Return what was predicted of the patched kernel in a guest of the demo's shape, and what it took."""
-    run = figures.prediction_runs()[PREDICTION]
-    found = [one for one in run.switches if one.kernel == VARIANT]
-    said = ", ".join(
-        f"`smt={one.direction}` {significant(one.low, 2)} to {significant(one.high, 2)} s" for one in found
-    )
+    found = [one for one in predictions.load(PREDICTION).switches if one.kernel == VARIANT]
+    said = ", ".join(f"`smt={one.direction}` {one.range} s" for one in found)
     took = " and ".join(f"{one.median:.2f} s" for one in found)
     return (
         f"`hotplug-timer predict` predicted for the lab's patched kernel, from the stock one, before it was"

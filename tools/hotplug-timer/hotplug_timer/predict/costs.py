@@ -28,10 +28,7 @@ KICK, TAKEDOWN, PARK, CRASH = (
 TRACER = "trace_rb_cpu_prepare"
 #: Callbacks that do little but wait for grace periods and rebuild domains, which are counted apart. The
 #: series has the cpuidle drivers of POWER not wait.
-WAITING = (
-    *("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_"),
-    *("sched_cpu_deactivate", "sched_cpu_activate"),
-)
+WAITING = ("pseries_cpuidle_cpu_", "powernv_cpuidle_cpu_", "sched_cpu_deactivate", "sched_cpu_activate")
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,11 @@ class Switch:
         return statistics.median(self.seconds)
 
     @property
+    def range(self) -> str:
+        """What was predicted, in words."""
+        return f"{significant(self.low, 2)} to {significant(self.high, 2)}"
+
+    @property
     def inside(self) -> bool:
         """Whether it is in the range."""
         return self.low <= self.median <= self.high
@@ -91,12 +96,12 @@ def switches(
 def problems(run: Run) -> list[str]:
     """Return the medians outside of their range, and ranges of the patched kernel that are too wide."""
     found = [
-        f"{one.kernel} {one.direction}: {one.median:.2g} s is not in {_range(one)} s"
+        f"{one.kernel} {one.direction}: {one.median:.2g} s is not in {one.range} s"
         for one in run.switches
         if not one.inside
     ]
     wide = [one for one in run.switches if one.kernel == PATCHED and one.high > WIDEST * one.low]
-    return [*found, *(f"{one.direction}: {_range(one)} s is too wide a range" for one in wide)]
+    return [*found, *(f"{one.direction}: {one.range} s is too wide a range" for one in wide)]
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -108,12 +113,8 @@ def table(runs: Sequence[Run]) -> str:
             ends = f"{min(one.seconds):.3g} to {max(one.seconds):.3g}"
             took = f"{one.median:.3g} ({ends}, {len(one.seconds)})"
             inside = "yes" if one.inside else "no"
-            lines.append(row([run.guest, one.direction, one.kernel, _range(one), took, inside]))
+            lines.append(row([run.guest, one.direction, one.kernel, one.range, took, inside]))
     return "\n".join([*lines, ""])
-
-
-def _range(one: Switch) -> str:
-    return f"{significant(one.low, 2)} to {significant(one.high, 2)}"
 
 
 def load(path: Path) -> Run:
