@@ -9,6 +9,8 @@ from hotplug_host.errors import ExitCode, ToolError
 
 CPU_DIR = "/sys/devices/system/cpu"
 SMT_CONTROL = f"{CPU_DIR}/smt/control"
+#: How many CPUs the patched kernel switches at once; no other kernel has it.
+BULK_CHUNK = f"{CPU_DIR}/hotplug/bulk_chunk"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 SMT_ACTIVE = f"{CPU_DIR}/smt/active"
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,15 +170,9 @@ def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> li
 def _predict(settings: Settings, bundle: Path, tools: Tools, paths: Paths, say: Say) -> None:
     """Measure on the stock kernel what parts of a switch cost, and predict the patched kernel from that."""
     folder, guest = lifecycle.require_running(GUEST, paths)
-    slow = once_every(PROGRESS_S, say)
     costs_folder = settings.output / COSTS
-
-    def look() -> None:
-        failure = _guest_failure(settings.output / CONSOLE_LOG, paths)
-        if failure:
-            raise failure
-        slow("measuring what parts of a switch cost")
-
+    doing = "measuring what parts of a switch cost"
+    look = _watching(settings.output / CONSOLE_LOG, paths, say, lambda: doing)
     costs.measure(folder, guest.ssh_port, bundle, costs_folder, look)
     try:
         predicted = _timer(tools, ["predict", costs_folder / costs.RESULT]).output
@@ -196,20 +190,12 @@ def _measure(
     """Run the playbook, which ends at once when the guest fails; Ansible would wait for it to come back."""
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
-    slow = once_every(PROGRESS_S, say)
-
-    def look() -> None:
-        failure = _guest_failure(log, paths)
-        if failure:
-            raise failure
-        slow(_current_task(log))
-
     result = process.run(
         [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
         cwd=paths.project,
         env=_environment(paths),
         log=log,
-        tick=look,
+        tick=_watching(log, paths, say, lambda: _current_task(log)),
     )
     failure = _guest_failure(log, paths)
     if failure:
@@ -220,6 +206,19 @@ def _measure(
     verdict = _console_verdict(paths)
     if verdict.cause:
         say(f"the console shows {len(verdict.findings)} warning(s), the first: {verdict.cause.text}")
+
+
+def _watching(log: Path, paths: Paths, say: Say, doing: Callable[[], str]) -> Callable[[], None]:
+    """Return what to call meanwhile: it raises when the guest failed, and tells now and then what goes on."""
+    slow = once_every(PROGRESS_S, say)
+
+    def look() -> None:
+        failure = _guest_failure(log, paths)
+        if failure:
+            raise failure
+        slow(doing())
+
+    return look
 
 
 def _environment(paths: Paths) -> dict[str, str]:

@@ -31,12 +31,10 @@ from hotplug_host.programs import (
     read_ppc64_cpu,
     smt_from_ppc64_cpu,
 )
-from hotplug_host.sysfs import BOOT_ID, CPU_DIR, SMT_ACTIVE, Sysfs
+from hotplug_host.sysfs import BOOT_ID, BULK_CHUNK, CPU_DIR, SMT_ACTIVE, Sysfs
 from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
-
-BULK_CHUNK = f"{CPU_DIR}/hotplug/bulk_chunk"
 
 #: Services that change what a switch or a boot leaves: the SMT level, or where interrupts and tasks run.
 SERVICES = ("irqbalance", "numad", "smtstate", "tuned")

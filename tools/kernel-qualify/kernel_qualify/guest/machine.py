@@ -20,13 +20,13 @@ from typing import Any
 
 from hotplug_host import clocksource as clocksources
 from hotplug_host import rcu, topology
-from hotplug_host.sysfs import CPU_DIR, SMT_CONTROL, Sysfs
+from hotplug_host.sysfs import BULK_CHUNK, CPU_DIR, SMT_CONTROL, Sysfs
 from hotplug_host.timing import bulktrace, counters
 
 HOST = Sysfs()
 CPUS = Path(CPU_DIR)
 CONTROL = Path(SMT_CONTROL)
-CHUNK = CPUS / "hotplug/bulk_chunk"
+CHUNK = Path(BULK_CHUNK)
 EXPEDITED = Path(rcu.RCU_EXPEDITED)
 CLOCKSOURCE = Path(clocksources.CURRENT)
 TRACING = Path(counters.TRACING_DIRS[0])
