@@ -6,7 +6,7 @@ import pytest
 
 from hotplug_common import arch
 from hotplug_common import needs as preflight
-from hotplug_common.guest import rootfs
+from hotplug_common.guest import powervm, rootfs
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
@@ -178,3 +178,11 @@ def test_what_no_other_release_mends_is_an_error(
     assert caught.value.code is ExitCode.ENVIRONMENT
     assert installs.tried == tried
     assert rootfs.find(arch.PPC64LE, Paths(tmp_path, tmp_path, tmp_path)) is None
+
+
+def test_only_a_quick_guest_does_without_the_units_of_any_host() -> None:
+    quick, full = rootfs.PLAIN, powervm.Style()
+    assert {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} <= set(quick.links())
+    assert set(rootfs.FOR_SPEED) <= set(quick.files())
+    assert not {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} & set(full.links())
+    assert not set(rootfs.FOR_SPEED) & set(full.files())

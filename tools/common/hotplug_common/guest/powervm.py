@@ -101,6 +101,7 @@ class Style(rootfs.Style):
         Need("mkfs.xfs", "xfsprogs"),
     )
     size = f"{PHYSICAL.start + PHYSICAL.size}M"
+    quick = False
 
     def check(self) -> None:
         """Raise ToolError where tools, or root's rights to loop devices, are missing."""
