@@ -97,9 +97,9 @@ def test_a_range_by_hand() -> None:
     assert alone.high - found.high == pytest.approx((1680 - 27) * 0.02 * SPREAD)
 
 
-def test_waiting_cpus_that_cede_let_the_others_gather() -> None:
+def test_waiting_cpus_that_cede_shorten_the_turns_of_others() -> None:
     less = patched(OFF, LPAR, DEDICATED).high - patched(OFF, LPAR, Machine(ceded=16.0)).high
-    assert less == pytest.approx(27 * 0.19 * (1 - 1 / 16) * SPREAD)
+    assert less == pytest.approx(1680 * OFF.turn * (1 - 1 / 16) * SPREAD)
 
 
 def test_interrupts_under_way_arrive_once_in_a_rendezvous() -> None:

@@ -167,15 +167,15 @@ def test_a_measured_machine_is_predicted(costs: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.parametrize(
-    ("sharing", "gather"),
+    ("sharing", "turn"),
     [
-        ({"busy_slowdown": 9.0, "lpar_mode": None}, 0.045 / 9),
-        ({"busy_slowdown": 9.0, "lpar_mode": "shared"}, 0.045 / 9),
-        ({"busy_slowdown": 9.0, "lpar_mode": "dedicated"}, 0.045),
+        ({"busy_slowdown": 9.0, "lpar_mode": None}, 0.005 / 9),
+        ({"busy_slowdown": 9.0, "lpar_mode": "shared"}, 0.005 / 9),
+        ({"busy_slowdown": 9.0, "lpar_mode": "dedicated"}, 0.005),
     ],
 )
-def test_cpus_that_share_processors_gather_sooner(
-    costs: Path, capsys: pytest.CaptureFixture[str], sharing: Record, gather: float
+def test_turns_are_shorter_where_waiting_cpus_give_their_processors(
+    costs: Path, capsys: pytest.CaptureFixture[str], sharing: Record, turn: float
 ) -> None:
     def change(lines: list[Record]) -> list[Record]:
         for line in lines:
@@ -186,7 +186,7 @@ def test_cpus_that_share_processors_gather_sooner(
     before = _high_of_off(facts(capsys, costs))
     _change(costs, change)
     after = _high_of_off(facts(capsys, costs))
-    assert before - after == pytest.approx(SPREAD * (0.045 - gather))
+    assert before - after == pytest.approx(SPREAD * 14 * (0.005 - turn))
 
 
 def _high_of_off(found: dict[str, Any]) -> float:

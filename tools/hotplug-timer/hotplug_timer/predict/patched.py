@@ -42,8 +42,8 @@ class Size:
 class Machine:
     """What the patched kernel does for this machine.
 
-    `ceded` is how much faster CPUs gather for a rendezvous because those that wait cede their processors; 1
-    where they do not. `arrival` is what the series takes out of each turn and waits for once, in seconds.
+    `ceded` is how much shorter turns in a rendezvous are because CPUs that wait give their processors to the
+    one whose turn it is; 1 where they do not. `arrival` is what the series takes out of each turn and waits for once, in seconds.
     """
 
     ceded: float = 1.0
@@ -95,7 +95,8 @@ def one_by_one(costs: Costs, size: Size) -> Range:
 def patched(costs: Costs, size: Size, machine: Machine) -> Range:
     """Return the seconds of the patched kernel.
 
-    The CPUs of a chunk gather once, park and are waited for at the same time, and die in turns.
+    The CPUs of a chunk gather once, park and are waited for at the same time, and die in turns. Gathering
+    counts in full also where CPUs share processors: there each has to be dispatched once, for its turn.
     """
     return Range.around(_middle(costs, size, machine), SPREAD)
 
@@ -112,8 +113,8 @@ def _middle(costs: Costs, size: Size, machine: Machine) -> float:
     return (
         events.grace_periods * costs.expedited
         + events.rebuilds * costs.rebuild
-        + events.rendezvous * (costs.gather / machine.ceded + arrival + costs.park + costs.death)
-        + number * (costs.turn - arrival + costs.each - costs.crash)
+        + events.rendezvous * (costs.gather + arrival + costs.park + costs.death)
+        + number * ((costs.turn - arrival) / machine.ceded + costs.each - costs.crash)
     )
 
 
