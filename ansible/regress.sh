@@ -12,15 +12,16 @@ interrupted=99
 
 usage() {
     cat <<USAGE
-Usage: ansible/regress.sh DIR [option of ansible-playbook]...
+Usage: ansible/regress.sh DIR [--until HH:MM] [option of ansible-playbook]...
 
-  DIR   absolute path for the results, the history and the trend page; one run at a time works on it
+  DIR            absolute path for the results, the history and the trend page; one run at a time works on it
+  --until HH:MM  begin no host that could not be ready by then; fleet_host_minutes is how long one takes
 
 Ends with 8 (regression), 5 (a newest run failed), 9 (not enough history yet) or 0, or with 3 when the run did not get
 to its end. Needs ansible-playbook and hotplug-timer on PATH.
 
 Example:
-  ansible/regress.sh /srv/regress -i inventory/example -e @vars.json
+  ansible/regress.sh /srv/regress --until 06:00 -i inventory/example -e @vars.json
 USAGE
 }
 
@@ -38,6 +39,15 @@ esac
 [[ $directory =~ ^[A-Za-z0-9/._-]+$ ]] ||
     die "$directory has characters other than letters, digits, dots, dashes and underscores; name another" "$exit_usage"
 
+window=()
+if [[ ${1-} == --until ]]; then
+    [[ ${2-} =~ ^([01][0-9]|2[0-3]):[0-5][0-9]$ ]] || die "'${2-}' is no time of the day; give it as 06:00" "$exit_usage"
+    end=$(date --date "$2" +%FT%H:%M)
+    [[ $end > $(date +%FT%H:%M) ]] || end=$(date --date "tomorrow $2" +%FT%H:%M)
+    window=(-e "fleet_window_end=$end")
+    shift 2
+fi
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export ANSIBLE_CONFIG="${ANSIBLE_CONFIG:-$here/ansible.cfg}"
 mkdir -p -- "$directory" || die "cannot make $directory; name another" "$exit_environment"
@@ -48,7 +58,7 @@ rm -f -- "$nothing"
 code=0
 flock --nonblock --close --conflict-exit-code "$busy" "$directory/lock" \
     ansible-playbook "$here/playbooks/regress.yml" "$@" \
-    -e "regress_dir=$directory" -e regress_verdict_fails=false || code=$?
+    -e "regress_dir=$directory" -e regress_verdict_fails=false "${window[@]}" || code=$?
 case $code in
     0) ;;
     "$busy") die "another run is at work in $directory; wait for it" "$exit_environment" ;;

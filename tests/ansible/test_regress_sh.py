@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,24 @@ def test_a_night_without_a_new_kernel_is_well(controller: Controller) -> None:
 
     controller.playbook("exit 0")
     assert controller.run().returncode == 8, "it is of that run only"
+
+
+@pytest.mark.parametrize(("minutes", "day"), [(-1, 1), (2, 0)])
+def test_no_host_begins_after_a_time_of_the_day(controller: Controller, minutes: int, day: int) -> None:
+    """A time that has been today is tomorrow's."""
+    wanted = (datetime.now() + timedelta(minutes=minutes)).strftime("%H:%M")
+    before = (datetime.now() + timedelta(minutes=minutes)).date()
+    controller.run(controller.directory, "--until", wanted, "-e", "@regress.json")
+    assert controller.arguments()[-1] == f"fleet_window_end={before + timedelta(days=day)}T{wanted}"
+    assert "--until" not in controller.arguments()
+
+
+@pytest.mark.parametrize("wanted", ["24:00", "6", "", "06:00; true"])
+def test_what_is_no_time_of_the_day_is_refused(controller: Controller, wanted: str) -> None:
+    done = controller.run(controller.directory, "--until", wanted)
+    assert done.returncode == 2
+    assert f"'{wanted}' is no time of the day; give it as 06:00" in done.stderr
+    assert controller.arguments() == []
 
 
 def test_of_two_runs_one_goes_on(controller: Controller) -> None:

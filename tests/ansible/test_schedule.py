@@ -119,13 +119,15 @@ def test_a_schedule_is_installed_once_and_removed_once(node: FakeLpar) -> None:
 def test_the_units_are_ones_that_systemd_takes(node: FakeLpar) -> None:
     """By systemd-analyze of this machine, which the playbook asks, too."""
     metrics = node.work / "metrics/hotplug.prom"
-    assert node.play("schedule.yml", schedule_metrics=str(metrics), schedule_name="nightly").code == 0
+    more = {"schedule_metrics": str(metrics), "schedule_name": "nightly", "schedule_until": "06:00"}
+    assert node.play("schedule.yml", **more).code == 0
     units = sorted((node.root / "etc/systemd/system").iterdir())
     assert [path.name for path in units] == ["nightly.service", "nightly.timer"]
 
     verified = analyze("verify", "--recursive-errors=no", *map(str, units))
 
     assert (verified.returncode, verified.stderr) == (0, "")
+    assert f"regress.sh {node.work}/regress --until 06:00 -i " in units[0].read_text()
     assert f"-e regress_metrics={metrics}" in units[0].read_text()
     assert f"ReadWritePaths={node.work}/regress {node.work}/metrics\n" in units[0].read_text()
     exposure = analyze("security", "--offline=yes", "--threshold=40", str(units[0]))
@@ -205,6 +207,7 @@ REFUSED = [
         [
             "schedule_name is 'a/b'",
             "schedule_user is ''; name the user that has the ssh keys",
+            "schedule_until is '6 am'; give a time of the day as 06:00",
             "schedule_dir, schedule_inventory: not what goes into a unit; give absolute paths",
         ],
         {
@@ -212,6 +215,7 @@ REFUSED = [
             "schedule_dir": "regress",
             "schedule_inventory": "/a b",
             "schedule_name": "a/b",
+            "schedule_until": "6 am",
         },
     ),
 ]
