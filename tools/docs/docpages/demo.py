@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,12 @@ from typing import Any
 from docpages.paths import DEMO, DISTRIBUTION, ROOT
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
-from kernel_qualify import figures
-from kernel_qualify.judge import predictions
 from kernel_qualify.judge.mdtable import heading, row
+from lpar_lab.costs import RESULT
+from lpar_lab.demo import COSTS
 
 BASELINE, VARIANT = "stock", "patched"
 DEBIAN = "debian"
-#: A prediction for a guest of the demo's shape, and what was then measured.
-PREDICTION = figures.PREDICTIONS / "6.12-ppc64le-16.json"
 #: Runs hotplug-timer from the root, and returns its output.
 Output = Callable[[list[str]], str]
 
@@ -33,6 +32,11 @@ def replace(results: Path) -> None:
         old.unlink()
     for file in raw:
         shutil.copyfile(file, DEMO / file.name)
+    shutil.rmtree(DEMO / COSTS, ignore_errors=True)
+    (DEMO / COSTS).mkdir()
+    shutil.copyfile(results / COSTS / RESULT, DEMO / COSTS / RESULT)
+    for trace in (results / COSTS).glob("*.states.txt"):
+        (DEMO / COSTS / f"{trace.name}.xz").write_bytes(lzma.compress(trace.read_bytes()))
 
 
 def table(output_of: Output) -> str:
@@ -50,7 +54,7 @@ def table(output_of: Output) -> str:
             *lab,
             *_rows("Debian's", DEBIAN, debian),
             "",
-            _prediction(),
+            _prediction(output_of),
             "",
             f"Medians; {found['cpus']} CPUs ({run.shape.cores} cores x SMT{run.shape.threads_per_core})"
             f"{emulated if found['emulated'] else ''}.",
@@ -63,14 +67,18 @@ def table(output_of: Output) -> str:
     )
 
 
-def _prediction() -> str:
-    """Return what was predicted of the patched kernel in a guest of the demo's shape, and what it took."""
-    found = [one for one in predictions.load(PREDICTION).switches if one.kernel == VARIANT]
-    said = ", ".join(f"`smt={one.direction}` {one.range} s" for one in found)
-    took = " and ".join(f"{one.median:.2f} s" for one in found)
+def _prediction(output_of: Output) -> str:
+    """Return what the demo predicted of the patched kernel, made again of what it had measured."""
+    costs = str((DEMO / COSTS / RESULT).relative_to(ROOT))
+    found = json.loads(output_of(["predict", costs, "--format", "json"]))["predictions"]
+    said = ", ".join(
+        f"`{one['operation']}` {one['low_s']:.2g} to {one['high_s']:.2g} s"
+        for one in found
+        if one["kernel"] == VARIANT
+    )
     return (
-        f"`hotplug-timer predict` predicted for the lab's patched kernel, from the stock one, before it was"
-        f" booted: {said}. It then took {took}, in a guest of that shape which runs nothing else."
+        f"`hotplug-timer predict` predicted the lab's patched kernel, from the stock one in the same guest,"
+        f" before it was booted: {said}."
     )
 
 
