@@ -43,7 +43,8 @@ class Machine:
     """What the patched kernel does for this machine.
 
     `ceded` is how much shorter turns in a rendezvous are because CPUs that wait give their processors to the
-    one whose turn it is; 1 where they do not. `arrival` is what the series takes out of each turn and waits for once, in seconds.
+    one whose turn it is; 1 where they do not. `arrival` is what the series takes out of each turn and waits
+    for once, in seconds.
     """
 
     ceded: float = 1.0
