@@ -68,9 +68,9 @@ def prefixed(text: str, role: Path) -> set[str]:
 
 
 def used(role: Path) -> str:
-    """Everything in which a role mentions variables."""
+    """Everything in which a role mentions variables, without the collection's modules and filters."""
     files = [*task_files(role), *(role / "vars").rglob("*.yml"), *(role / "defaults").rglob("*.yml")]
-    return "".join(path.read_text() for path in files)
+    return re.sub(r"\bsmt[.]hotplug[.]\w+", "", "".join(path.read_text() for path in files))
 
 
 def given(tasks: list[dict[str, Any]]) -> set[str]:
