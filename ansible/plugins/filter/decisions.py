@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 #: A variant's name goes on a kernel command line, and into a file's name.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 #: What hotplug-timer takes for an operation. Whether this host can do it, the timer finds out.
@@ -21,7 +23,6 @@ OURS = re.compile(r"\s*\bhotplug_acceleration\.\S+")
 PANICS = re.compile(r"(^|\s)panic=-?[1-9]")
 #: In dracut's emergency shell, neither panic= nor the timer of the way back would help.
 INITRD_WORDS = "rd.shell=0 rd.emergency=reboot"
-YES = (True, 1, "1", "true", "True", "yes", "on")
 
 
 def ab_problems(settings: Mapping[str, Any]) -> list[str]:
@@ -49,7 +50,7 @@ def ab_order(kernels: int, repeat: int) -> list[int]:
 
 def ab_expedited(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the variants that are timed with every grace period of the machine expedited."""
-    return [one["name"] for one in variants if one.get("rcu_expedited") in YES]
+    return [one["name"] for one in variants if boolean(one.get("rcu_expedited"), strict=False)]
 
 
 def ab_whole(results: Sequence[str], artifacts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
@@ -142,7 +143,7 @@ def _variant_problems(settings: Mapping[str, Any]) -> list[str]:
             f"variant '{unclear[0]}' has not one of artifact and release; give it the artifact.json of a"
             " build, or the release of an installed kernel"
         )
-    if settings["earlier"] and settings["once"] not in YES:
+    if settings["earlier"] and not boolean(settings["once"], strict=False):
         problems.append(
             f"{settings['host_results']} holds the results of an earlier run; move them away, or choose"
             " another ab_results_dir"

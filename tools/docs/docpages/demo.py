@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from docpages.paths import DEMO, DISTRIBUTION, ROOT
+from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
 from kernel_qualify.judge.mdtable import heading, row
@@ -72,7 +73,7 @@ def _prediction(output_of: Output) -> str:
     costs = str((DEMO / COSTS / RESULT).relative_to(ROOT))
     found = json.loads(output_of(["predict", costs, "--format", "json"]))["predictions"]
     said = ", ".join(
-        f"`{one['operation']}` {one['low_s']:.2g} to {one['high_s']:.2g} s"
+        f"`{one['operation']}` {significant(one['low_s'], 2)} to {significant(one['high_s'], 2)} s"
         for one in found
         if one["kernel"] == VARIANT
     )
