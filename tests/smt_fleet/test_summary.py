@@ -54,3 +54,29 @@ def test_only_a_step_on_the_host_is_a_sign_of_life(tmp_path: Path) -> None:
     ):
         recorder.result("lpar1", ["ab"], action, False, said)
     assert [event["event"] for event in runs.events(tmp_path)] == ["planned", "phase", "renews"]
+
+
+@pytest.mark.parametrize(
+    ("said", "cell"),
+    [
+        ({"health": {}, "worse": []}, "as before"),
+        ({"health": {}}, "-"),
+        (
+            {"failed": True, "worse": ["nginx.service has failed", "/srv is not mounted"]},
+            "nginx.service has failed, /srv is not mounted",
+        ),
+        ({"failed": True, "reached": True, "msg": "the host's health cannot be read"}, "-"),
+    ],
+)
+def test_how_a_host_does_after_a_boot_is_in_its_row(
+    tmp_path: Path, said: dict[str, object], cell: str
+) -> None:
+    recorder = Recorder(tmp_path)
+    recorder.plan(["lpar1"])
+    if "failed" in said:
+        recorder.failed("lpar1", ["deploy"], "smt.hotplug.host_health", said)
+    else:
+        recorder.result("lpar1", ["deploy"], "smt.hotplug.host_health", False, said)
+    (table,) = summary.sheet("run", outcome(runs.events(tmp_path), undoes=False)).tables
+    (row,) = (dict(zip(table.headings, cells, strict=True)) for cells in table.cells)
+    assert row["health"] == cell

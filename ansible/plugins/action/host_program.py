@@ -28,6 +28,8 @@ except ImportError as error:
 else:
     MISSING = ""
 
+TOLD_OF_A_FAULT = ("worse",)
+"""What a failed task returns of the program's answer beside the message."""
 OPTION_KEYS = ("type", "elements", "required", "default", "choices")
 
 
@@ -71,7 +73,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         answer = hostmodules.answer_of(ran["rc"], ran["stdout"], ran["stderr"])
         if answer.fault:
             failure = _failed(module.fault(host, options, answer.fault, answer.values), reached=True)
-            return {**result, **failure, "rc": ran["rc"]}
+            told = {key: answer.values[key] for key in TOLD_OF_A_FAULT if key in answer.values}
+            return {**result, **failure, **told, "rc": ran["rc"]}
         changed = module.changes and bool(answer.values.get("changed"))
         result.update(answer.values, changed=changed, rc=ran["rc"])
         if name == "run_lock":

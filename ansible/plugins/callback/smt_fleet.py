@@ -63,7 +63,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Note a task that failed."""
         if not ignore_errors:
-            self.recorder.failed(_host(result), _roles(result.task), result.result)
+            self.recorder.failed(_host(result), _roles(result.task), result.task.action, result.result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Note a host that did not answer."""

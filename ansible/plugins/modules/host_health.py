@@ -38,4 +38,9 @@ health:
   description: The health now.
   returned: success
   type: dict
+worse:
+  description: What is worse than before, in words.
+  returned: with C(before), on success (empty) and when something is worse
+  type: list
+  elements: str
 """

@@ -69,6 +69,7 @@ def test_a_host_is_looked_at_and_compared(well: Path, step: Step) -> None:
     code, answer = step(*look, before)
     assert code == 5
     assert answer["error"] == ("the host does worse than before: link down: eth1, SELinux does not enforce")
+    assert answer["worse"] == ["link down: eth1", "SELinux does not enforce"]
     assert "link down" not in step(*look, before, "--ignore=eth1")[1]["error"]
 
 

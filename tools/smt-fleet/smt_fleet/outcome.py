@@ -58,6 +58,8 @@ class Host:
     online_before: str = ""
     release_after: str = ""
     online_after: str = ""
+    health: str = ""
+    """How the host does after a boot, compared with before; empty where no boot was compared."""
     switched: bool | None = None
     """Whether the SMT level was changed, of a run that only switches."""
     seconds: float | None = None
@@ -123,6 +125,8 @@ class Host:
             cpus = value.get("cpus", {}).get("online", "")
             self.online_before = self.online_before or cpus
             self.online_after = cpus or self.online_after
+        elif name == "host_health":
+            self.health = ", ".join(value["worse"]) or "as before"
         elif name == "smt_state":
             self.online_after = value.get("online", self.online_after)
         elif name == "smt_switch" and "online" in value:
@@ -154,7 +158,7 @@ class Host:
 
     def again(self) -> None:
         """Forget how it ended: a resumed run comes to it once more. What the host was before all stays."""
-        self.phase, self.message, self.failed, self.ended = "", "", False, False
+        self.phase, self.message, self.health, self.failed, self.ended = "", "", "", False, False
         self.begun, self.turn, self.measured, self.judged = True, False, None, False
 
 

@@ -21,6 +21,7 @@ FACTS = (
 )
 #: Modules whose answers do, and what of them is kept: the rest is long.
 ANSWERS = {
+    "host_health": ("worse",),
     "host_state": ("facts",),
     "run_lock": ("held", "lease"),
     "smt_state": ("online",),
@@ -83,12 +84,7 @@ class Recorder:
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
                 self._note(host, "fact", name=name, value=value)
-        module = action.rpartition(".")[2]
-        answer = {key: said[key] for key in ANSWERS.get(module, ()) if key in said}
-        if "facts" in answer:
-            answer = {key: answer["facts"].get(key) for key in STATE_KEYS}
-        if answer:
-            self._note(host, "fact", name=module, value=answer)
+        module = self._answer(host, action, said)
         asked = not delegated and module not in OF_CONTROLLER
         if asked and host in self._silent and not said.get("unreachable"):
             self._silent.discard(host)
@@ -96,13 +92,14 @@ class Recorder:
         if module in RENEWING and not said.get("skipped"):
             self._note(host, "renews")
 
-    def failed(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
+    def failed(self, host: str, roles: Sequence[str], action: str, said: Mapping[str, Any]) -> None:
         """Note a task that failed; it may yet be rescued."""
         # Our modules fail where Ansible's own would have the host drop out of the play.
         if said.get("reached") is False:
             self.silent(host, roles, said)
             return
         self._phase(host, roles)
+        self._answer(host, action, said)
         self._note(host, "failed", message=_words(said))
 
     def silent(self, host: str, roles: Sequence[str], said: Mapping[str, Any]) -> None:
@@ -117,6 +114,16 @@ class Recorder:
             failed = bool(count["failures"] or count["unreachable"])
             self._note(host, "ended", failed=failed, changed=count["changed"] > 0)
         runs.note(self.folder, "end")
+
+    def _answer(self, host: str, action: str, said: Mapping[str, Any]) -> str:
+        """Note what a module of ours answered; return the module's name."""
+        module = action.rpartition(".")[2]
+        answer = {key: said[key] for key in ANSWERS.get(module, ()) if key in said}
+        if "facts" in answer:
+            answer = {key: answer["facts"].get(key) for key in STATE_KEYS}
+        if answer:
+            self._note(host, "fact", name=module, value=answer)
+        return module
 
     def _phase(self, host: str, roles: Sequence[str]) -> None:
         before = self._phases.get(host, "check")

@@ -48,6 +48,7 @@ def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
             "online_before": host.online_before or None,
             "online_after": host.online_after or None,
             "switch_seconds": host.seconds,
+            "health": host.health or None,
             "lock": sign and sign.words(),
             "message": None if verdict in QUIET else host.message.removeprefix(f"{host.name}: ") or None,
         }
@@ -65,6 +66,7 @@ def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
         words("kernel after", "release_after"),
         words("CPUs after", "online_after"),
         Column("switch", seconds),
+        words("health", "health", Kind.TEXT),
         words("verdict", "verdict"),
         words("phase", "phase"),
         words("lock", "lock"),

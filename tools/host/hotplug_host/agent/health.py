@@ -72,8 +72,10 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.before is not None:
         worse = list(differences(from_record(arguments.before), now, arguments.ignore))
         if worse:
-            raise ToolError(f"the host does worse than before: {', '.join(worse)}", code=ExitCode.OPERATION)
-    return {"changed": False, "health": asdict(now)}
+            why = f"the host does worse than before: {', '.join(worse)}"
+            raise ToolError(why, code=ExitCode.OPERATION, answer={"worse": worse})
+    compared: dict[str, list[str]] = {} if arguments.before is None else {"worse": []}
+    return {"changed": False, "health": asdict(now), **compared}
 
 
 def from_record(record: Mapping[str, Any]) -> Health:
