@@ -18,6 +18,7 @@ SCRIPTS = (
         "early",
         "injection",
         "instructions",
+        "kexecs",
         "programming",
         "rtprograms",
         "selftests",
