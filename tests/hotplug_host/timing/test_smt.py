@@ -116,6 +116,47 @@ def test_the_right_cpus_at_the_wrong_level_are_switched(host: FakeHost) -> None:
     assert host.control == "off"
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda host: host.add_core(online=True), "smt=off: 3 of 12 CPUs online after 0."),
+        (lambda host: host.add_core(online=False), "smt=off: 2 of 12 CPUs online after 0."),
+        (lambda host: host.remove_core(), "smt=off: 1 of 4 CPUs online after 0."),
+    ],
+    ids=["added", "added offline", "removed"],
+)
+def test_cores_that_come_or_go_meanwhile_have_the_level_too(
+    host: FakeHost, change: Callable[[FakeHost], None], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed = switch(LoggingSysfs(host, once(host, change)), expedite=False)
+    assert capsys.readouterr().out.startswith(said)
+    assert "the machine changed: " in printed
+    assert "smt=off holds there" in printed
+
+
+def test_a_core_that_comes_at_another_level_fails_the_switch(host: FakeHost) -> None:
+    """After the kernel has gone through the others."""
+
+    class Late(FakeSysfs):
+        def write(self, name: str, text: str) -> None:
+            super().write(name, text)
+            if text == "off":
+                host.add_core(online=True)
+
+    problem = "the machine changed: possible CPUs were 0-7, are 0-11 and present CPUs were 0-7, are 0-11; CPU"
+    refused(ExitCode.OPERATION, problem, lambda: switch(Late(host), expedite=False))
+
+
+def once(host: FakeHost, change: Callable[[FakeHost], None]) -> Callable[[str, str], None]:
+    """Return what changes the machine when it is told to switch."""
+
+    def act(name: str, text: str) -> None:
+        if (name, text) == (SMT_CONTROL, "off"):
+            change(host)
+
+    return act
+
+
 def test_json_says_what_words_say(host: FakeHost, capsys: pytest.CaptureFixture[str]) -> None:
     fs = FakeSysfs(host)
     answers = []

@@ -12,7 +12,7 @@ from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.guardian import Guardian, lock_settings
 from hotplug_host.operations import SMT
-from hotplug_host.records import INTERRUPTED, OK
+from hotplug_host.records import INTERRUPTED, INVALID, OK
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.timing.expedite import Plan, plan_settings
@@ -20,7 +20,7 @@ from hotplug_host.timing.operation import SMT_ON, Machine, SmtLevel
 from hotplug_host.timing.session import Session, opened
 from hotplug_host.timing.switch import require_root
 from hotplug_host.timing.transition import Transition, do_transition
-from hotplug_host.topology import read_control, read_online, read_topology
+from hotplug_host.topology import describe_change, read_control, read_online, read_topology
 
 #: How much longer than the switch may take the guardian waits to be asked.
 MARGIN_S = 60.0
@@ -149,11 +149,11 @@ class _Switch:
 
     def _finish(self, transition: Transition | None, problems: list[str], how: str) -> None:
         """Say what came of it; ToolError unless all is as it should be."""
-        failure = self._failure(transition)
+        failure = None if self._holds_on_a_changed_machine(transition) else self._failure(transition)
         name = self.settings.operation.name
         if failure is None and transition is not None:
             said = (
-                f"{name}: {len(transition.after)} of {len(self.machine.topology.present)} CPUs online after"
+                f"{name}: {len(self.expected)} of {len(self.machine.topology.present)} CPUs online after"
                 f" {transition.child.seconds:.3f} s{how}"
             )
             self._say([said], {"changed": True, "seconds": transition.child.seconds})
@@ -167,6 +167,18 @@ class _Switch:
             "find out who else writes there, and write what it should say",
             failure.code if failure else ExitCode.OPERATION,
         )
+
+    def _holds_on_a_changed_machine(self, transition: Transition | None) -> bool:
+        """Whether cores came or went during the switch, and the level holds on those that are there now."""
+        if transition is None or transition.status != INVALID:
+            return False
+        change = describe_change(self.machine.topology, self.fs)
+        machine, expected = _look(self.settings.operation, self.fs)
+        if change is None or machine.baseline != expected:
+            return False
+        self.progress.note(f"{change}; {self.settings.operation.name} holds there")
+        self.machine, self.expected = machine, expected
+        return True
 
     def _failure(self, transition: Transition | None) -> ToolError | None:
         name = self.settings.operation.name
