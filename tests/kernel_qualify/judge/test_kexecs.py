@@ -14,16 +14,14 @@ def test_a_chain_that_kept_all_cpus_has_no_problem() -> None:
     assert kexecs.problems(chain([0, 1, 2, 3], [0, 1, 2, 3]), 1) == []
 
 
-def test_every_jump_that_lost_cpus_is_named_with_them() -> None:
-    found = kexecs.problems(chain([0, 1, 2, 3], [0], [0, 1, 2, 3], [0, 1, 3]), 3)
-    assert found == [
-        "CPUs 1-3 did not start after jump 1 of 3",
-        "CPUs 2 did not start after jump 3 of 3",
-    ]
+def test_the_jump_that_lost_cpus_is_named_with_them() -> None:
+    """The guest makes no other one."""
+    found = kexecs.problems(chain([0, 1, 2, 3], [0, 1, 2, 3], [0, 2]), 50)
+    assert found == ["CPUs 1,3 did not start after jump 2 of 50", "2 of 50 jumps were made"]
 
 
 def test_a_guest_that_lacked_cpus_from_the_start_is_no_jumps_fault() -> None:
-    assert kexecs.problems(chain([0, 1], [0, 1, 2, 3]), 1) == ["CPUs 2-3 did not start after power-on"]
+    assert kexecs.problems(chain([0, 1]), 1)[0] == "CPUs 2-3 did not start after power-on"
 
 
 def test_jumps_that_are_missing_are_counted() -> None:

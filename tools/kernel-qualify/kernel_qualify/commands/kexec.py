@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
         summary="jump from kernel to kernel by kexec, and count the CPUs",
         description="""Let a POWER guest jump into the same kernel again and again by kexec.
 Proven: after each jump all CPUs are online. A CPU that is lost still executes the kernel before, at
-an address where the next one has copied itself to.""",
+an address where the next one has copied itself to. The first jump that loses one is the last.""",
         examples="""examples:
   kernel-qualify kexec --times 10
   kernel-qualify kexec --mmu radix --variant stock

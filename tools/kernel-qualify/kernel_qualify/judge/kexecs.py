@@ -25,7 +25,7 @@ def boots(records: Sequence[Mapping[str, Any]]) -> list[Boot]:
 
 
 def problems(chain: Sequence[Boot], jumps: int) -> list[str]:
-    """Name each jump that lost CPUs, and jumps that are missing."""
+    """Name the jump that lost CPUs, and how many jumps were made where it was not the last one."""
     found = [
         f"CPUs {format_cpulist(boot.lost)} did not start after {_jump(boot.jump, jumps)}"
         for boot in chain
