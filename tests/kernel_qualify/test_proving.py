@@ -4,17 +4,33 @@ import socket
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from hotplug_common.arch import PPC64LE
+from hotplug_common.guest import deadlock
+from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import bare, lab, proving, rttests
 from kernel_qualify.commands import rcutorture, stress
 from kernel_qualify.commands.matrix import uncovered
 from kernel_qualify.judge import logs
 from kernel_qualify.proving import SilenceError
+
+ORDER = proving.Order("ppc64le", "6.12", 2, 8)
+
+
+class FakeLab:
+    """A lab whose base disk is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def must(self, *_: object, **__: object) -> str:
+        return ""
 
 
 def python(code: str) -> subprocess.Popen[str]:
@@ -36,6 +52,59 @@ def test_a_command_that_is_silent_is_ended() -> None:
             next(lines)
         assert caught.value.code == ExitCode.TIMEOUT
         assert command.wait() != 0
+
+
+def test_a_silent_command_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an emulator may wait for itself; it has not to be waited for until the silence is too long."""
+    monkeypatch.setattr(proving, "LOOK_EVERY_S", 0.1)
+
+    def look() -> None:
+        raise DeadlockError("guest of 2 x 8 CPUs")
+
+    with python("import time; print('one', flush=True); time.sleep(60)") as command:
+        lines = proving.lines_of(command, 60, look)
+        assert next(lines) == "one"
+        with pytest.raises(DeadlockError, match="the emulator's deadlock, and not the kernel's"):
+            next(lines)
+        command.kill()
+
+
+class Standing:
+    """Guests of which the first `number` have an emulator that waits for itself, and then one works."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    @contextmanager
+    def machine(self, *_: object, **__: object) -> Iterator[bare.Guest]:
+        self.number -= 1
+        code = "import time; time.sleep(60)" if self.number >= 0 else f"print('{bare.ENDED}0')"
+        with subprocess.Popen(["sleep", "60"]) as emulator, python(code) as output:
+            try:
+                yield bare.Guest(emulator, output, Path())
+            finally:
+                emulator.kill()
+                output.kill()
+
+
+@pytest.mark.parametrize("number", [0, 1, proving.TRIES])
+def test_a_guest_whose_emulator_waits_for_itself_is_started_again(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    guest = proving.Proving(FakeLab(tmp_path), ORDER, tmp_path, said.append)  # type: ignore[arg-type]
+    monkeypatch.setattr(proving, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(deadlock, "SECONDS", 0.3)
+    monkeypatch.setattr(bare, "machine", Standing(number).machine)
+    monkeypatch.setattr(proving, "archive", lambda: b"")
+    monkeypatch.setattr(guest, "kernel", lambda: None)
+    if number == proving.TRIES:
+        with pytest.raises(DeadlockError):
+            guest.alone("speed")
+    else:
+        assert guest.alone("speed") == []
+    again = [line for line in said if line.endswith("once more")]
+    assert len(again) == min(number, proving.TRIES - 1)
 
 
 LINES = ["hello", '{"kind": "sleep", "us": 1}', "asleep", '{"kind": "end"}', "bye"]

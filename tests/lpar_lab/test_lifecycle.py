@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hotplug_common import arch, process
-from hotplug_common.guest import qemu, qmp, seed, ssh
+from hotplug_common.guest import deadlock, qemu, qmp, seed, ssh
 from hotplug_common.guest.rootfs import RECORD, Disk
 from hotplug_common.kernel.artifact import Artifact, SourceRef
 from hotplug_common.paths import Paths
@@ -214,7 +214,7 @@ def test_an_emulator_that_stands_still_is_no_hang_of_the_kernel(
 ) -> None:
     play("booting", "stay")
     answer(monkeypatch, None)
-    monkeypatch.setattr(lifecycle, "DEADLOCK_S", 0.5)
+    monkeypatch.setattr(deadlock, "SECONDS", 0.5)
     with pytest.raises(ToolError, match="the emulator's deadlock, and not the kernel's") as caught:
         lifecycle.up(request(), KERNEL, DISK, paths, said.append)
     assert caught.value.code is ExitCode.GUEST
@@ -226,7 +226,7 @@ def test_an_emulator_that_runs_is_waited_for(
 ) -> None:
     play("booting", "run")
     answer(monkeypatch, None)
-    monkeypatch.setattr(lifecycle, "DEADLOCK_S", 0.5)
+    monkeypatch.setattr(deadlock, "SECONDS", 0.5)
     with pytest.raises(ToolError, match="did not answer over SSH within 2 s"):
         lifecycle.up(request(2.0), KERNEL, DISK, paths, said.append)
 

@@ -9,13 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from hotplug_common import bundle
-from hotplug_common.guest import console
+from hotplug_common.guest import console, deadlock
+from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_common.kernel import artifact, series
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.ui import Say
@@ -29,7 +31,9 @@ from kernel_qualify.lab import Lab, failed
 ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
 PACKAGE = Path(__file__).parent
 TRIES = 4
-"""How often a bare guest is started whose emulator aborts at boot."""
+"""How often a bare guest is started whose emulator aborts at boot, or waits for itself."""
+LOOK_EVERY_S = 5.0
+"""How often a silent guest is looked at."""
 BOOT_S = 5400.0
 """Kernel and base disk may have to be built first."""
 LOUD = "loglevel=8 log_buf_len=8M"
@@ -75,10 +79,13 @@ class SilenceError(ToolError):
     """A guest wrote nothing for too long."""
 
 
-def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+def lines_of(
+    command: subprocess.Popen[str], silence: float, look: Callable[[], None] = lambda: None
+) -> Iterator[str]:
     """Yield what a command writes to both pipes, line by line.
 
-    Raises SilenceError, and ends the command, when it writes nothing for `silence` seconds.
+    Raises SilenceError, and ends the command, when it writes nothing for `silence` seconds. `look` is called
+    every few seconds of silence, and may raise as well.
     """
     lines: queue.Queue[str | None] = queue.Queue()
 
@@ -93,7 +100,7 @@ def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
     ended = 0
     while ended < len(streams):
         try:
-            line = lines.get(timeout=silence)
+            line = _next(lines, silence, look)
         except queue.Empty:
             command.kill()
             words = command.args if isinstance(command.args, Sequence) else [command.args]
@@ -103,6 +110,16 @@ def lines_of(command: subprocess.Popen[str], silence: float) -> Iterator[str]:
             ended += 1
         else:
             yield line
+
+
+def _next(lines: queue.Queue[str | None], silence: float, look: Callable[[], None]) -> str | None:
+    """Return the next line; queue.Empty when none comes within `silence` seconds."""
+    deadline = time.monotonic() + silence
+    while (left := deadline - time.monotonic()) > LOOK_EVERY_S:
+        with suppress(queue.Empty):
+            return lines.get(timeout=LOOK_EVERY_S)
+        look()
+    return lines.get(timeout=max(left, 0.0))
 
 
 def is_record(line: str) -> bool:
@@ -216,12 +233,12 @@ class Proving:
 
         For hundreds of CPUs: see bare.py, also for `one_thread`, `icount` and `plugin`. `files` are for the
         script; `memory` as with boot(). Raises ToolError: GUEST when the script fails, TIMEOUT when it
-        falls silent.
+        falls silent, DeadlockError when the emulator waited for itself in all of TRIES guests.
         """
         self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
         every = {bare.ARCHIVE: archive(), **(files or {})}
         lines: list[str] = []
-        for _ in range(TRIES):
+        for tries in range(1, TRIES + 1):
             with bare.machine(
                 self.lab.folder,
                 self.kernel(),
@@ -234,7 +251,13 @@ class Proving:
                 icount=icount,
                 plugin=plugin,
             ) as guest:
-                lines = list(self._until_ended(guest, silence))
+                try:
+                    lines = list(self._until_ended(guest, silence))
+                except DeadlockError as error:
+                    if tries == TRIES:
+                        raise
+                    self.say(f"  {error}; once more")
+                    continue
                 if read_records(lines) or not guest.aborted():
                     break
                 self.say("  QEMU has aborted before the guest wrote anything; once more")
@@ -246,7 +269,13 @@ class Proving:
 
     def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
         """Yield what a bare guest's console gets, until its script ends; wake it where it asks for that."""
-        lines = self._heard("console", guest.output, silence)
+        standstill = deadlock.Watch(guest.emulator.pid)
+
+        def look() -> None:
+            if standstill.found():
+                raise DeadlockError(f"guest of {self.order.cores} x {self.order.threads} CPUs")
+
+        lines = self._heard("console", guest.output, silence, look)
         for line in lines:
             yield line
             if line.startswith(bare.ENDED):
@@ -262,11 +291,17 @@ class Proving:
         words = [*self.order.lineage, *self.order.built(), "--print-artifact"]
         return artifact.load(Path(self.lab.must("build-kernel", *words, timeout=BOOT_S).strip()))
 
-    def _heard(self, name: str, command: subprocess.Popen[str], silence: float) -> Iterator[str]:
+    def _heard(
+        self,
+        name: str,
+        command: subprocess.Popen[str],
+        silence: float,
+        look: Callable[[], None] = lambda: None,
+    ) -> Iterator[str]:
         """Yield what a command writes, line by line; keep it in the results, and show it as progress."""
         begin = time.monotonic()
         with (self.results / f"{name}.log").open("a") as log:
-            for line in lines_of(command, silence):
+            for line in lines_of(command, silence, look):
                 log.write(line + "\n")
                 log.flush()
                 self.say(f"  {time.monotonic() - begin:6.0f} s  {line[:150]}")

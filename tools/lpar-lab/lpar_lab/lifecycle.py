@@ -15,7 +15,7 @@ from pathlib import Path
 from hotplug_common import lock, process
 from hotplug_common import needs as preflight
 from hotplug_common.arch import Arch
-from hotplug_common.guest import console, grub, powervm, qemu, qmp, seed, ssh
+from hotplug_common.guest import console, deadlock, grub, powervm, qemu, qmp, seed, ssh
 from hotplug_common.guest.console import Finding, Severity
 from hotplug_common.guest.qemu import Machine
 from hotplug_common.guest.rootfs import Disk, make_overlay
@@ -33,8 +33,6 @@ PROGRESS_S = 10.0
 QUIT_GRACE_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
 EXEC_S = 5.0
-DEADLOCK_S = 30.0
-"""An emulator whose vCPU threads all stand still for so long waits for itself: an idle kernel has timers."""
 POWERVM_S = 900.0
 """Firmware and boot loader read kernel and initial RAM disk, and more services start."""
 SETTLE_S = 2.0
@@ -245,7 +243,7 @@ def _await_exec(child: subprocess.Popen[bytes], started: State) -> None:
 def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:
     """Wait for SSH to run a command, a panic or an oops, QEMU's end, or QEMU standing still."""
     port = guest.ssh_port
-    still = _Still(lambda: process.threads_time_ns(guest.pid))
+    standstill = deadlock.Watch(guest.pid)
     rules = console.load_rules()
     log = folder / qemu.CONSOLE_LOG
     begin = time.monotonic()
@@ -259,7 +257,7 @@ def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], b
             return Waited(Outcome.PANIC if panicked else Outcome.OOPS, finding=final.cause)
         if not alive():
             return Waited(Outcome.EARLY_EXIT)
-        if still.seconds() >= DEADLOCK_S:
+        if standstill.found():
             return Waited(Outcome.DEADLOCK)
         left = begin + timeout - time.monotonic()
         if left <= 0:
@@ -270,21 +268,6 @@ def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], b
                 return Waited(Outcome.READY, ready)
         slow(f"waiting for SSH: {(console.last_lines(log, 1) or ['the console is silent'])[0][:100]}")
         time.sleep(POLL_S)
-
-
-class _Still:
-    """Tells for how long threads have not run: the ns that they ran are asked for anew each time."""
-
-    def __init__(self, ran: Callable[[], int | None]) -> None:
-        self.ran = ran
-        self.last: int | None = None
-        self.since = time.monotonic()
-
-    def seconds(self) -> float:
-        now, ran = time.monotonic(), self.ran()
-        if ran is None or ran != self.last:
-            self.last, self.since = ran, now
-        return now - self.since
 
 
 def probe(folder: Path, port: int, timeout: float) -> Ready | None:
@@ -325,12 +308,7 @@ def _judge(waited: Waited, request: Request, release: str, folder: Path, *, say:
             ExitCode.GUEST,
         )
     if waited.outcome is Outcome.DEADLOCK:
-        raise ToolError(
-            f"{who}: QEMU waits for itself: no CPU of the guest ran for {DEADLOCK_S:g} s;"
-            " that is the emulator's deadlock, and not the kernel's",
-            "start the guest again",
-            ExitCode.GUEST,
-        )
+        raise deadlock.DeadlockError(who)
     raise ToolError(
         f"{who} did not answer over SSH within {request.effective_timeout():g} s",
         "raise --timeout",
