@@ -269,7 +269,7 @@ class Proving:
 
     def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
         """Yield what a bare guest's console gets, until its script ends; wake it where it asks for that."""
-        standstill = deadlock.Watch(guest.emulator.pid)
+        standstill = deadlock.Standstill(guest.emulator.pid)
 
         def look() -> None:
             if standstill.found():

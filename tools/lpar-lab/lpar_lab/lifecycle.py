@@ -243,7 +243,7 @@ def _await_exec(child: subprocess.Popen[bytes], started: State) -> None:
 def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], bool], say: Say) -> Waited:
     """Wait for SSH to run a command, a panic or an oops, QEMU's end, or QEMU standing still."""
     port = guest.ssh_port
-    standstill = deadlock.Watch(guest.pid)
+    standstill = deadlock.Standstill(guest.pid)
     rules = console.load_rules()
     log = folder / qemu.CONSOLE_LOG
     begin = time.monotonic()

@@ -11,7 +11,7 @@ SECONDS = 30.0
 """An emulator whose vCPU threads all stand still for so long waits for itself: an idle kernel has timers."""
 
 
-class Watch:
+class Standstill:
     """Knows for how long no vCPU thread of the emulator with this pid has run; ask it every few seconds."""
 
     def __init__(self, pid: int) -> None:

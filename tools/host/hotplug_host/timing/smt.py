@@ -173,7 +173,10 @@ class _Switch:
         if transition is None or transition.status != INVALID:
             return False
         change = describe_change(self.machine.topology, self.fs)
-        machine, expected = _look(self.settings.operation, self.fs)
+        try:
+            machine, expected = _look(self.settings.operation, self.fs)
+        except ToolError:  # the level is none of the machine as it is now
+            return False
         if change is None or machine.baseline != expected:
             return False
         self.progress.note(f"{change}; {self.settings.operation.name} holds there")
