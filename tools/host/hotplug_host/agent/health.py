@@ -64,18 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Look; ToolError (OPERATION) when something of before is not as it was."""
-    if arguments.before is not None:
-        _wait_for_boot()
-        if arguments.before["synchronized"]:
-            _wait_for_clock()
-    now = read_health(Sysfs(arguments.sysroot))
-    if arguments.before is not None:
-        worse = list(differences(from_record(arguments.before), now, arguments.ignore))
-        if worse:
-            why = f"the host does worse than before: {', '.join(worse)}"
-            raise ToolError(why, code=ExitCode.OPERATION, answer={"worse": worse})
-    compared: dict[str, list[str]] = {} if arguments.before is None else {"worse": []}
-    return {"changed": False, "health": asdict(now), **compared}
+    fs, before = Sysfs(arguments.sysroot), arguments.before
+    if before is None:
+        return {"changed": False, "health": asdict(read_health(fs))}
+    _wait_for_boot()
+    if before["synchronized"]:
+        _wait_for_clock()
+    now = read_health(fs)
+    worse = list(differences(from_record(before), now, arguments.ignore))
+    if worse:
+        why = f"the host does worse than before: {', '.join(worse)}"
+        raise ToolError(why, code=ExitCode.OPERATION, answer={"worse": worse})
+    return {"changed": False, "health": asdict(now), "worse": worse}
 
 
 def from_record(record: Mapping[str, Any]) -> Health:
