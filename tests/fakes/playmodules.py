@@ -90,7 +90,7 @@ def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **opt
             finally:
                 os._exit(code)
         _, status = os.waitpid(pid, 0)
-        printed = {"rc": os.waitstatus_to_exitcode(status)}
+        printed: dict[str, Any] = {"rc": os.waitstatus_to_exitcode(status)}
         for name, file in (("stdout", stdout), ("stderr", stderr)):
             file.seek(0)
             printed[name] = file.read().decode(errors="replace")

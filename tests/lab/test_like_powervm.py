@@ -91,7 +91,7 @@ def package(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     printed = guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000)
     built = json.loads(Path(printed.strip()).read_text())
     (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
-    return Package(image["name"], Path(printed.strip()).with_name(image["file"]), package.release)
+    return Package(image["name"], Path(printed.strip()).with_name(image["file"]), built["release"])
 
 
 def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:

@@ -26,7 +26,7 @@ WRITTEN = [
 DARK = "screen and (prefers-color-scheme: dark)"
 
 
-def rules(text: str) -> Iterable[tuple[str, list[tinycss2.ast.Node]]]:
+def rules(text: str) -> Iterable[tuple[str, tinycss2.ast.QualifiedRule]]:
     """Yield (media query or "", rule) for all style rules."""
     for rule in tinycss2.parse_stylesheet(text, skip_comments=True, skip_whitespace=True):
         assert rule.type != "error", rule
