@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from hotplug_common.hostmodules import MODULES
 from smt_fleet.recorder import PHASES
 from tests.fakes.fake_lpar import ANSIBLE, REPO, FakeLpar
 
@@ -292,5 +291,5 @@ def test_only_builtin_modules_and_our_own_are_used_and_by_their_full_names() -> 
     used = set().union(*map(modules, tasks), *(modules(play.get("tasks", [])) for play in plays))
 
     assert used
-    ours = {f"smt.hotplug.{name}" for name in MODULES}
+    ours = {f"smt.hotplug.{path.stem}" for path in (ANSIBLE / "plugins/modules").glob("*.py")}
     assert {module for module in used if not module.startswith("ansible.builtin.")} == ours

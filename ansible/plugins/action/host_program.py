@@ -7,9 +7,7 @@ import os
 import platform
 import secrets
 import shlex
-import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import module_loader
 
 try:
-    from hotplug_common import hostmodules
+    from hotplug_common import hostmodules, process
     from hotplug_timer.bundle import build_script
 except ImportError as error:
     MISSING = f"{error}; install hotplug-acceleration beside ansible-playbook"
@@ -31,10 +29,6 @@ else:
 TOLD_OF_A_FAULT = ("worse",)
 """What a failed task returns of the program's answer beside the message."""
 OPTION_KEYS = ("type", "elements", "required", "default", "choices")
-
-
-class Silent(BaseException):
-    """The host has not answered in time; no handler of Exception may take it for something else."""
 
 
 class ActionModule(ActionBase):  # type: ignore[misc]
@@ -61,13 +55,13 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             return {**result, "skipped": True, "changed": False}
         host = variables.get("inventory_hostname", "the host")
         try:
-            with _no_longer_than(options["answer_timeout"]):
+            with process.no_longer_than(options["answer_timeout"]):
                 ran = self._low_level_execute_command(
                     self._command(variables, task, module.arguments(options, task)), in_data=_program()
                 )
         except AnsibleConnectionFailure as fault:
             return {**result, **_failed(module.fault(host, options, str(fault)), reached=False)}
-        except Silent:
+        except process.Expired:
             fault = f"no answer within {options['answer_timeout']} s"
             return {**result, **_failed(module.fault(host, options, fault), reached=False)}
         answer = hostmodules.answer_of(ran["rc"], ran["stdout"], ran["stderr"])
@@ -146,17 +140,3 @@ def _program() -> bytes:
     draft.write_bytes(program)
     draft.replace(kept)
     return program
-
-
-@contextmanager
-def _no_longer_than(seconds: int) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise Silent
-
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)

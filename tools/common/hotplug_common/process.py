@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -204,3 +204,23 @@ def last_line(text: str) -> str:
     """Return the last line of `text` that is not blank, for a one-line message."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no output"
+
+
+class Expired(BaseException):
+    """A block has taken longer than it may; no handler of Exception may take it for something else."""
+
+
+@contextlib.contextmanager
+def no_longer_than(seconds: float) -> Iterator[None]:
+    """Raise Expired in the block when it takes longer; for the main thread."""
+
+    def ring(*_: object) -> NoReturn:
+        raise Expired
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
-from hotplug_common import scratch
+from hotplug_common import process, scratch
 from hotplug_common.kernel import series
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, out
@@ -121,20 +119,14 @@ def noted(proof: Proof, results: Path) -> Passed | None:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise ToolError (TIMEOUT) in the block when it takes longer; for the main thread."""
-
-    def expire(*_: object) -> NoReturn:
+    """Raise ToolError (TIMEOUT) when the block takes longer; for the main thread."""
+    try:
+        with process.no_longer_than(seconds):
+            yield
+    except process.Expired:
         raise ToolError(
             f"took longer than {seconds / 3600:g} h", "read the logs of its results", ExitCode.TIMEOUT
-        )
-
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        ) from None
 
 
 def prove(proofs: Sequence[Proof], arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
