@@ -36,6 +36,8 @@ BIN = Path(sys.executable).parent
 MACHINE = os.uname().machine
 #: The interpreter below the environment: it starts without looking for packages.
 BASE_PYTHON = str(getattr(sys, "_base_executable", sys.executable))
+#: A host's Python; it finds no package of this environment.
+PYTHON = f'#!/bin/sh\nexec {BASE_PYTHON} -S -E "$@"\n'
 
 #: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
 SSH = """#!/bin/sh
@@ -421,7 +423,7 @@ def build(work: Path) -> FakeLpar:
     fake.put("default.json", json.dumps({"release": DEFAULT_RELEASE, "cmdline": DEFAULT_CMDLINE}))
     fake.put("bin/fakehost.json", json.dumps({"root": str(fake.root)}))
     python = fake.root / "bin/python3"
-    python.write_text(f'#!/bin/sh\nexec {BASE_PYTHON} -S -E "$@"\n')
+    python.write_text(PYTHON)
     python.chmod(0o755)
     fake.install("kexec", "systemctl", "systemd-run")
     variants = [{"name": name, "artifact": str(fake.artifact(name))} for name in ("stock", "patched")]

@@ -2,6 +2,7 @@
 
 As Ansible does it, a module is packed, copied, started by a Python that compiles the packed code, and
 deleted: that is most of the time of a task. The module, its parameters and its answer are the same here.
+So are they for the steps of our own program on hosts, which have imported that.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shlex
+import signal
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +24,14 @@ from ansible.module_utils._internal._ansiballz import _loader
 from ansible.module_utils.common.json import Direction, get_module_encoder
 from ansible.plugins.action import ActionBase
 
+from hotplug_host.agent import command
+from tests.fakes.fake_lpar import PYTHON
+
 #: What the playbooks use. What is not here would be imported anew by every task.
 MODULES = "command copy file find getent setup slurp stat systemd_service tempfile"
 PROFILE = "legacy"
+#: The program's steps that are forks; what starts a unit of a host takes its own file there.
+STEPS = frozenset(command.STEPS) - {"smt-unit"} | {"preflight"}
 
 built_anew = ActionBase._configure_module
 run_anew = ActionBase._low_level_execute_command
@@ -41,6 +49,10 @@ def warm() -> None:
     """Import what modules import, and have those run in forks."""
     for name in MODULES.split():
         importlib.import_module(f"ansible.modules.{name}")
+    for name in frozenset(command.STEPS) & STEPS:
+        importlib.import_module(f"hotplug_host.agent.{name.replace('-', '_')}")
+    for name in ("timing.command", "preflight.preflight"):
+        importlib.import_module(f"hotplug_host.{name}")
     ActionBase._configure_module = configure
     ActionBase._low_level_execute_command = execute
     ActionBase._is_pipelining_enabled = lambda self, *rest: here(self) or is_piped(self, *rest)
@@ -74,27 +86,74 @@ def configure(
 
 
 def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **options: Any) -> dict[str, Any]:
-    """Run a module in a fork, or anything else as ever; returns its exit code and what it printed."""
-    if not isinstance(in_data, Module):
-        return run_anew(action, cmd, *rest, in_data=in_data, **options)
-    environment: dict[str, str] = {}
-    action._compute_environment_string(environment)
+    """Run a module or a step in a fork, anything else as ever; returns its exit code and what it printed."""
+    if isinstance(in_data, Module):
+        environment: dict[str, str] = {}
+        action._compute_environment_string(environment)
+        return forked(lambda: be_module(in_data, environment, action._loader.get_basedir()))
+    if in_data and here(action) and (step := step_of(cmd)):
+        return forked(lambda: be_step(*step))
+    return run_anew(action, cmd, *rest, in_data=in_data, **options)
+
+
+def forked(be: Callable[[], int]) -> dict[str, Any]:
+    """Return what a process that is something answered."""
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         pid = os.fork()
         if pid == 0:
             code = 1
             try:
+                signal.alarm(0)
                 os.dup2(stdout.fileno(), 1)
                 os.dup2(stderr.fileno(), 2)
-                code = be_module(in_data, environment, action._loader.get_basedir())
+                code = be()
             finally:
                 os._exit(code)
-        _, status = os.waitpid(pid, 0)
+        try:
+            _, status = os.waitpid(pid, 0)
+        except BaseException:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         printed: dict[str, Any] = {"rc": os.waitstatus_to_exitcode(status)}
         for name, file in (("stdout", stdout), ("stderr", stderr)):
             file.seek(0)
             printed[name] = file.read().decode(errors="replace")
     return printed | {f"{name}_lines": printed[name].splitlines() for name in ("stdout", "stderr")}
+
+
+def step_of(cmd: str) -> tuple[dict[str, str], list[str]] | None:
+    """Return the environment and the words of a step of our program; None of any other command.
+
+    A host whose Python a test has replaced runs that.
+    """
+    words = shlex.split(cmd)
+    given = [word for word in words[:1] if "=" in word]
+    python, dash, *rest = words[len(given) :] + [""] * 3
+    if (
+        dash != "-"
+        or rest[0] not in STEPS
+        or not Path(python).is_file()
+        or Path(python).read_text() != PYTHON
+    ):
+        return None
+    return dict(word.split("=", 1) for word in given), [word for word in rest if word]
+
+
+def is_ours(python: Path) -> bool:
+    """Whether a host's Python is the one that it was made with."""
+    return python.is_file() and python.read_text() == PYTHON
+
+
+def be_step(environment: Mapping[str, str], words: list[str]) -> int:
+    """Be the program on the host; returns its exit code."""
+    os.environ.update(environment)
+    with (
+        open(0, closefd=False) as sys.stdin,
+        open(1, "w", closefd=False) as sys.stdout,
+        open(2, "w", closefd=False) as sys.stderr,
+    ):
+        return command.main(words)
 
 
 def be_module(module: Module, environment: Mapping[str, str], folder: str) -> int:
