@@ -293,6 +293,18 @@ def test_half_the_seconds_are_found(number: int, found: int) -> None:
     assert share_called(12, 20, number, 1.0, decrease=0.5) * 20 >= found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "ratio", "least"), [(2, 1.0, 0.99), (2, 2.0, 0.84), (4, 1.0, 1), (4, 2.0, 1)]
+)
+def test_half_the_seconds_are_found_as_often_as_the_guide_has_it(
+    number: int, ratio: float, least: float
+) -> None:
+    found = share_called(17, 400, number, ratio, decrease=0.5)
+    figure(f"{number} boots, ratio {ratio}: {100 * found:.1f}% of halved seconds found")
+    assert found >= least
+
+
 @pytest.mark.parametrize("number", [2, 3, 4, 6])
 def test_intervals_hold_the_truth(number: int) -> None:
     assert coverage(13, 200, number, 1.0) >= 0.93
