@@ -14,6 +14,7 @@ from hotplug_host.errors import ExitCode
 from lpar_lab import cli, vendortree
 from lpar_lab.vendortree import Fit
 from tests.lpar_lab.test_states import CORE, HEADER
+from tests.samples.kernellines import write_branch
 
 MAKEFILE = "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 0\nEXTRAVERSION =\n"
 LINES = [f"line {number}\n" for number in range(1, 41)]
@@ -131,6 +132,26 @@ def test_a_configuration_says_which_states_count(
         config.write_text(f"CONFIG_PPC64=y\nCONFIG_CPU_LITTLE_ENDIAN=y\nCONFIG_SMP={smp}\n")
         assert cli.main(["check-apply", str(tree), "--config-from", str(config)]) == ExitCode.OK
         assert f"{said} with a teardown that the configuration builds" in capsys.readouterr().out
+
+
+def test_a_source_gets_the_patches_of_its_branch(
+    paths: Paths, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ship(paths, diff("a.c", 10, context=(8, 9, 11)), diff("a.c", 20))
+    assert cli.main(["check-apply", str(tree), "--format", "json"]) == ExitCode.INPUT
+    usual = json.loads(capsys.readouterr().out)
+    write_branch(paths.patches, "6.12.0", "6.12")
+    own = paths.patches / "hotplug/6.12.0"
+    own.mkdir()
+    (own / "series").write_text("0001.patch\n0002.patch\n")
+    (own / "0001.patch").write_text(f"Subject: [PATCH] x\n\n---\n{diff('a.c', 10)}")
+    assert cli.main(["check-apply", str(tree), "--format", "json"]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert [(one["line"], one["counts"]["clean"]) for one in (usual, found)] == [("6.12", 1), ("6.12.0", 2)]
+    assert cli.main(["build-kernel", "--line", "6.12.0", "--variant", "patched"]) == ExitCode.USAGE
+    assert "no suite of Debian has the source of 6.12.0; pack one, and set LPAR_LAB_SOURCE_URL=" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_source_rpm_and_a_dsc_are_unpacked(

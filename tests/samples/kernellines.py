@@ -20,3 +20,10 @@ def write_line(patches: Path, name: str, fragments: Mapping[str, Sequence[str]] 
     folder = patches / "hotplug" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def write_branch(patches: Path, name: str, of: str) -> None:
+    """Write the data file of a branch of a line."""
+    file = patches / "lines/branches" / f"{name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'of = "{of}"\n')

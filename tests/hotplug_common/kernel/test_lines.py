@@ -5,7 +5,7 @@ import pytest
 from hotplug_common.debian import Suite
 from hotplug_common.kernel import lines
 from hotplug_host.errors import ExitCode, ToolError
-from tests.samples.kernellines import write_line
+from tests.samples.kernellines import write_branch, write_line
 
 
 def test_a_line_is_a_data_file(tmp_path: Path) -> None:
@@ -16,6 +16,18 @@ def test_a_line_is_a_data_file(tmp_path: Path) -> None:
     assert (line.package, line.topics) == ("linux-source-7.3", ("hotplug",))
     assert line.suites == (Suite("Debian", "trixie"),)
     assert line.fragments == {"base": ("base-7.3",)}
+
+
+def test_a_branch_is_its_line_without_a_source(tmp_path: Path) -> None:
+    write_line(tmp_path, "6.12", {"base": ["more"]})
+    write_branch(tmp_path, "6.12.0", "6.12")
+    assert (lines.names(tmp_path), lines.branches(tmp_path)) == (("6.12",), ("6.12.0",))
+    line, branch = (lines.load(tmp_path, name) for name in ("6.12", "6.12.0"))
+    assert (branch.name, branch.of, branch.package, branch.suites) == ("6.12.0", "6.12", "", ())
+    assert (branch.topics, branch.fragments) == (line.topics, line.fragments)
+    write_branch(tmp_path, "7.3.0", "7.3")
+    with pytest.raises(ToolError, match=r"'7\.3'; choose one of: 6\.12, 6\.12\.0, 7\.3\.0"):
+        lines.load(tmp_path, "7.3.0")
 
 
 @pytest.mark.parametrize("name", ["7.4", "", "../lines/7.3"])

@@ -5,7 +5,7 @@ import pytest
 from hotplug_common.kernel import series, tree
 from hotplug_common.kernel.series import Patch
 from hotplug_host.errors import ExitCode, ToolError
-from tests.samples.kernellines import write_line
+from tests.samples.kernellines import write_branch, write_line
 
 PATCH = """From 0000000000000000000000000000000000000001 Mon Sep 17 00:00:00 2001
 From: A Developer <dev@example.org>
@@ -54,6 +54,27 @@ def test_topics_follow_each_other_as_the_line_lists_them(tmp_path: Path) -> None
         (folder / "series").write_text("a.patch\n")
         (folder / "a.patch").write_bytes(topic.encode())
     assert [p.name for p in series.load(tmp_path, "6.12", "patched")] == ["hotplug/a.patch", "clocks/a.patch"]
+
+
+def test_a_branch_has_what_differs_and_the_rest_of_its_line(tmp_path: Path) -> None:
+    folder = write_line(tmp_path, "6.12")
+    (folder / "series").write_text("a.patch\nb.patch\nc.patch\n")
+    for name in "abc":
+        (folder / f"{name}.patch").write_text(f"{name} of the line")
+    write_branch(tmp_path, "6.12.0", "6.12")
+    assert series.load(tmp_path, "6.12.0", "patched") == series.load(tmp_path, "6.12", "patched")
+
+    own = folder.with_name("6.12.0")
+    own.mkdir()
+    (own / "series").write_text("a.patch\nc.patch\n")
+    (own / "c.patch").write_text("c of the branch")
+    assert [(p.name, p.path.parent, p.content) for p in series.load(tmp_path, "6.12.0", "patched")] == [
+        ("hotplug/a.patch", folder, b"a of the line"),
+        ("hotplug/c.patch", own, b"c of the branch"),
+    ]
+    (own / "series").write_text("gone.patch\n")
+    with pytest.raises(ToolError, match=r"cannot read .*gone\.patch"):
+        series.load(tmp_path, "6.12.0", "patched")
 
 
 def test_an_experiment_is_a_variant_of_its_own_on_every_line(tmp_path: Path) -> None:

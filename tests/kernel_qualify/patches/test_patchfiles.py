@@ -48,6 +48,23 @@ def test_a_file_that_no_patch_creates_is_missed() -> None:
         patchfiles.created_file(PATCHES, "6.12", "kernel/cpu.c")
 
 
+@pytest.mark.parametrize("branch", lines.branches(PATCHES))
+def test_a_branch_has_a_patch_only_where_it_differs_from_its_line(
+    branch: str,
+) -> None:
+    of = lines.load(PATCHES, branch).of
+    usual = {patch.name: patch for patch in patchfiles.line_patches(PATCHES, of)}
+    here = patchfiles.line_patches(PATCHES, branch)
+    order = list(usual)
+    assert [order.index(patch.name) for patch in here] == sorted(order.index(patch.name) for patch in here)
+    own = {patch.path for patch in here} & set(PATCHES.glob(f"*/{branch}/*.patch"))
+    assert own == set(PATCHES.glob(f"*/{branch}/*.patch"))
+    for patch in here:
+        if patch.path in own:
+            assert patch.subject == usual[patch.name].subject
+            assert patch.path.read_bytes() != usual[patch.name].path.read_bytes()
+
+
 def test_every_line_has_the_same_test_of_smt_control_and_bash_reads_it() -> None:
     (script,) = {patchfiles.created_file(PATCHES, line, SMT_TEST) for line in lines.names(PATCHES)}
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)

@@ -49,8 +49,11 @@ def run(request: Request, style: str, paths: Paths, say: Say) -> int:
 
 
 def line_of(version: str, paths: Paths) -> str:
-    """Return the kernel line of a version; ToolError (USAGE) where there is none."""
-    name = ".".join(version.partition("-")[0].split(".")[:2])
+    """Return the kernel line of a version, or its branch; ToolError (USAGE) where there is none."""
+    plain = version.partition("-")[0]
+    if plain in lines.branches(paths.patches):
+        return plain
+    name = ".".join(plain.split(".")[:2])
     known = lines.names(paths.patches)
     if name not in known:
         raise ToolError(

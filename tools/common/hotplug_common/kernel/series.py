@@ -1,8 +1,9 @@
 """A series: the ordered patches of a variant, as listed in a `series` file beside them.
 
 Those of the patched variant are in kernel-patches/<topic>/<line>, topic after topic as the line's data file
-lists them. Each folder of kernel-patches/experiments is one more variant, with the same patches on every
-line.
+lists them. A branch of a line has folders of its own only for topics that differ, and in them the patches
+that do; the rest is that of its line. Each folder of kernel-patches/experiments is one more variant, with the
+same patches on every line.
 """
 
 from __future__ import annotations
@@ -81,11 +82,24 @@ def load(patches: Path, line: str, variant: str) -> list[Patch]:
         return []
     if variant != PATCHED:
         return _listed(patches, f"{EXPERIMENTS}/{variant}", "")
-    topics = lines.load(patches, line).topics
-    return [patch for topic in topics for patch in _listed(patches, f"{topic}/{line}", topic)]
+    found = lines.load(patches, line)
+    folders = [(topic, topic_folder(patches, topic, line)) for topic in found.topics]
+    return [patch for topic, folder in folders for patch in _listed(patches, folder, topic, found.of)]
 
 
-def _listed(patches: Path, folder: str, topic: str) -> list[Patch]:
+def topic_folder(patches: Path, topic: str, line: str) -> str:
+    """Return the folder that lists the patches of a topic: of a branch, its line's where none differs."""
+    of = lines.load(patches, line).of
+    return f"{topic}/{of}" if of and not (patches / topic / line).is_dir() else f"{topic}/{line}"
+
+
+def located(patches: Path, folder: str, name: str, of: str = "") -> Path:
+    """Return the file of a patch that a folder lists: of a branch's folder, its line's where none differs."""
+    path = patches / folder / name
+    return path if path.is_file() or not of else path.parent.with_name(of) / name
+
+
+def _listed(patches: Path, folder: str, topic: str, of: str = "") -> list[Patch]:
     """Read the patches of one folder, named by their topic and file."""
     listing = patches / folder / LISTING
     try:
@@ -96,7 +110,7 @@ def _listed(patches: Path, folder: str, topic: str) -> list[Patch]:
         ) from error
     if not names:
         raise ToolError(f"{listing} lists no patch", "list the patches there", ExitCode.INPUT)
-    return [_read(listing, name, topic) for name in names]
+    return [_read(listing, name, located(patches, folder, name, of), topic) for name in names]
 
 
 def first(patches: list[Patch], number: int | None) -> list[Patch]:
@@ -113,8 +127,7 @@ def first(patches: list[Patch], number: int | None) -> list[Patch]:
     return patches[:number]
 
 
-def _read(listing: Path, name: str, topic: str) -> Patch:
-    path = listing.parent / name
+def _read(listing: Path, name: str, path: Path, topic: str) -> Patch:
     try:
         return Patch(f"{topic}/{name}".lstrip("/"), path, path.read_bytes())
     except OSError as error:

@@ -82,6 +82,12 @@ def _load(record: Path) -> Source:
 
 
 def _from_archive(line: Line, paths: Paths, say: Say) -> Source:
+    if not line.package:
+        raise ToolError(
+            f"no suite of Debian has the source of {line.name}",
+            f"pack one, and set {URL_SETTING}=file:///path/to/linux.tar.xz and {SHA_SETTING}",
+            ExitCode.USAGE,
+        )
     preflight.require(preflight.APT)
     apt = debian.Apt(paths.apt / line.name, debian.source_lines(line.suites, debian.mirrors()))
     have = [source for source in cached(line.name, paths) if source.ref.package == line.package]

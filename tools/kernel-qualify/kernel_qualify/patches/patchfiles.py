@@ -80,11 +80,9 @@ def touched_by(patch: str) -> list[str]:
 
 def line_patches(patches: Path, line: str) -> list[PatchFile]:
     """Return every listed patch of a line, in the order they apply; `patches` is kernel-patches."""
-    return [
-        patch
-        for topic in lines.load(patches, line).topics
-        for patch in patches_of(patches, f"{topic}/{line}")
-    ]
+    found = lines.load(patches, line)
+    folders = [series.topic_folder(patches, topic, line) for topic in found.topics]
+    return [patch for folder in folders for patch in patches_of(patches, folder, found.of)]
 
 
 def all_patches(patches: Path) -> list[PatchFile]:
@@ -120,6 +118,7 @@ def listed(patches: Path, folder: str) -> list[str]:
     return series.parse((patches / folder / series.LISTING).read_text(), f"{folder}/{series.LISTING}")
 
 
-def patches_of(patches: Path, folder: str) -> list[PatchFile]:
-    """Return every listed patch of a folder, in series order."""
-    return [PatchFile(folder, patches / folder / name) for name in listed(patches, folder)]
+def patches_of(patches: Path, folder: str, of: str = "") -> list[PatchFile]:
+    """Return every listed patch of a folder, in series order; OF is the line that a branch's folder is of."""
+    names = listed(patches, folder)
+    return [PatchFile(folder, series.located(patches, folder, name, of)) for name in names]
