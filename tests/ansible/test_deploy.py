@@ -255,7 +255,7 @@ def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> No
     )
     assert_back(host)
 
-    result = deploy(host, host.packed("patched"), deploy_health_ignore=["firewalld.service"])
+    result = deploy(host, host.packed("patched"), ab_health_ignore=["firewalld.service"])
 
     assert result.code == 0, result.output
     assert host.get("proc/sys/kernel/osrelease") == RELEASE
