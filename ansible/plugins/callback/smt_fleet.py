@@ -22,6 +22,7 @@ options:
 """
 
 import inspect
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,13 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def _begin(self, variables: Any) -> None:
         """Find the folder, and note the hosts; without a folder and a job of AWX, the plugin is off."""
-        job = variables.extra_vars.get("awx_job_id", "")
-        folder = Path(self.get_option("folder") or Path(constants.DEFAULT_LOCAL_TMP) / "smt-fleet")
-        if not (self.get_option("folder") or job):
+        job, named = variables.extra_vars.get("awx_job_id", ""), self.get_option("folder")
+        if not (named or job):
             self.disabled = True
             return
         self.job = f"AWX job {job}" if job else ""
+        # Ansible removes its own folder when it ends.
+        folder = Path(named or tempfile.mkdtemp(prefix="smt-fleet.", dir=constants.DEFAULT_LOCAL_TMP))
         folder.mkdir(parents=True, exist_ok=True)
         # Without the restriction, which would leave the first batch.
         hosts = [host.get_name() for host in variables._inventory.get_hosts(GROUP, ignore_restrictions=True)]
