@@ -83,9 +83,12 @@ def test_a_kernel_is_deployed_and_rolled_back(host: FakeLpar) -> None:
     assert host.get("proc/sys/kernel/osrelease") == RELEASE
     assert [path.name for path in host.staging.iterdir()] == ["deployed.json"]
 
+    host.put(f"units-{DEFAULT_RELEASE}.json", json.dumps({"failed": ["srv.mount"]}))
     result = host.play("rollback.yml")
 
     assert result.code == 0, result.output
+    # Held against what the deployment has of the host.
+    assert "fake: the host does worse than before the run: failed: srv.mount; look at it" in result.flat
     assert_back(host)
 
 
