@@ -83,9 +83,12 @@ def test_a_kernel_is_deployed_and_rolled_back(host: FakeLpar) -> None:
     assert host.get("proc/sys/kernel/osrelease") == RELEASE
     assert [path.name for path in host.staging.iterdir()] == ["deployed.json"]
 
+    host.put(f"units-{DEFAULT_RELEASE}.json", json.dumps({"failed": ["srv.mount"]}))
     result = host.play("rollback.yml")
 
     assert result.code == 0, result.output
+    # Held against what the deployment has of the host.
+    assert "fake: the host does worse than before the run: failed: srv.mount; look at it" in result.flat
     assert_back(host)
 
 
@@ -255,7 +258,7 @@ def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> No
     )
     assert_back(host)
 
-    result = deploy(host, host.packed("patched"), deploy_health_ignore=["firewalld.service"])
+    result = deploy(host, host.packed("patched"), ab_health_ignore=["firewalld.service"])
 
     assert result.code == 0, result.output
     assert host.get("proc/sys/kernel/osrelease") == RELEASE

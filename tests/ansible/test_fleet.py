@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shlex
 import sys
 import time
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from smt_fleet import cli
 from tests.ansible.test_ab import assert_back, assert_fails
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
+from tests.fakes.fake_lpar import ANSIBLE, BIN, DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
 
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
@@ -138,6 +140,66 @@ def test_hosts_are_timed_side_by_side_when_told_to(fleet: Fleet) -> None:
 
     assert_fails(result, "lpar1: the timing", "did not complete")
     assert "bench1: " not in result.output, "the next host is not touched"
+
+
+@pytest.mark.slow
+def test_a_run_of_ansible_playbook_has_the_rows_of_smt_fleet(
+    switching: FakeLpar, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder that a variable names; a second run there goes on with it."""
+    host, folder = switching, switching.work / "runs/of-tonight"
+    unfit = host.beside("unfit").act()
+    unfit.put("sys/kernel/rcu_normal", "1")
+    host.hosts = {"fake": host.remote(), "unfit": unfit.remote()}
+    for given in ("hotplug_sysroot", "ab_staging_dir"):
+        del host.variables[given]
+    inside = {**host.environment(), "SMT_FLEET_RUN": str(folder)}
+
+    result = host.play("apply.yml", environment=inside, smt_switch_level="off")
+
+    found = json.loads((folder / "summary.json").read_text())
+    assert (found["over"], found["exit_code"]) == (True, 3), result.output
+    assert {row["host"]: row["verdict"] for row in found["hosts"]} == {"fake": "ok", "unfit": "unfit"}
+    assert (folder / "summary.md").read_text() in result.output
+    told = {}
+    for words in (["status"], ["report"], ["resume"]):
+        code = cli.main([*words, str(folder)])
+        told[words[0]] = (code, *capsys.readouterr())
+    assert told["report"][:2] == told["status"][:2]
+    assert told["report"][0] == 0
+    assert "1 ok, 1 unfit" in told["report"][1]
+    step = f"run apply.yml again with --limit @{folder / 'failed.txt'}"
+    assert (told["resume"][0], step in told["resume"][2]) == (4, True)
+
+    unfit.put("sys/kernel/rcu_normal", "0")
+    result = host.play(
+        "apply.yml", "--limit", f"@{folder / 'failed.txt'}", environment=inside, smt_switch_level="off"
+    )
+
+    assert result.code == 0, result.output
+    assert json.loads((folder / "summary.json").read_text())["exit_code"] == 0
+
+
+@pytest.mark.slow
+def test_a_job_of_awx_hands_over_rows_and_the_exit_code(switching: FakeLpar) -> None:
+    """Also where it fails; ansible-runner is what AWX runs playbooks with."""
+    host = switching
+    host.put("sys/kernel/rcu_normal", "1")
+    inventory, *variables = host.options(smt_switch_level="off", awx_job_id=7)[1:]
+    project = ["--project-dir", str(ANSIBLE), "--inventory", inventory, "-p", "playbooks/apply.yml"]
+    command = [str(BIN / "ansible-runner"), "run", str(host.work / "runner"), *project]
+
+    result = host.run([*command, "--cmdline", shlex.join(variables)])
+
+    assert result.code != 0
+    (job,) = (host.work / "runner/artifacts").iterdir()
+    events = [json.loads(path.read_text()) for path in (job / "job_events").glob("*.json")]
+    (stats,) = (event for event in events if event["event"] == "playbook_on_stats")
+    told = stats["event_data"]["artifact_data"]
+    assert told["fleet_exit_code"] == 3
+    assert [(row["host"], row["verdict"]) for row in told["fleet_rows"]] == [("fake", "unfit")]
+    assert "AWX job 7: 1 unfit" in result.output
+    assert "| fake | " in result.output
 
 
 #: Seconds that each command of a distant host takes longer: a sleep in the stand-in for ssh.

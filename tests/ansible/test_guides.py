@@ -15,6 +15,7 @@ import yaml
 from hotplug_common import hostmodules
 from hotplug_common.hostmodules import lock_owner
 from hotplug_timer.bundle import build_script
+from smt_fleet import unled
 from smt_fleet.outcome import Verdict
 from tests.ansible.test_ab import OWNER
 from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, ROOT_HERE, FakeLpar
@@ -117,7 +118,7 @@ def test_the_first_lpar_is_checked_timed_switched_and_put_back(switching: FakeLp
 def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(switching: FakeLpar) -> None:
     """At any time of the day, and without the wait after the first batch."""
     reached_as(switching, "mine", {})
-    change, _costs, afterwards, _ = blocks("fleet", "sh")
+    change, _costs, afterwards, _, plain = blocks("fleet", "sh")
     here = change.replace("inventory/mine", "mine.yml").replace("04:30", "2099-01-01T04:30")
     look, _, undo = afterwards.partition("smt-fleet rollback")
     path = stand_in(switching)
@@ -135,6 +136,17 @@ def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(s
     assert code == 0, out
     assert not (switching.staging / "applied.json").exists()
     assert re.search(r"^\| mine \|.*\| ok \|", out, re.MULTILINE), "the report is that of the rollback"
+
+    for name, path_here in (
+        ("/srv/smt", switching.work),
+        ("inventory/mine", "mine.yml"),
+        ("ansible/", f"{ANSIBLE}/"),
+    ):
+        plain = plain.replace(name, str(path_here))
+    code, out = run(switching, plain, path)
+
+    assert code == 0, out
+    assert out.count("CHG42: 1 ok") == 2, "by the playbook, and by smt-fleet"
 
 
 def test_the_first_page_has_at_most_five_steps() -> None:
@@ -232,7 +244,8 @@ def test_what_the_survey_gives_is_taken(switching: FakeLpar) -> None:
 def test_the_page_about_awx_names_variables_that_something_reads() -> None:
     text = (PAGES / "awx.md").read_text()
     named = set(re.findall(r"`((?:ab|build|deploy|fleet|preflight|regress|smt_switch)_[a-z_]+)[`:]", text))
-    read = "".join(path.read_text() for path in [*ANSIBLE.rglob("*.yml"), Path(str(hostmodules.__file__))])
+    files = [*ANSIBLE.rglob("*.yml"), *(Path(str(module.__file__)) for module in (hostmodules, unled))]
+    read = "".join(path.read_text() for path in files)
     assert len(named) > 12
     assert {name for name in named if not re.search(rf"\b{name}\b", read)} == set()
 

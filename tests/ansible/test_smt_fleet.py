@@ -118,6 +118,7 @@ def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: 
     rows = made.rows()
     assert [rows["stuck"][f"online_{when}"] for when in ("before", "after")] == ["0-7", "0,4,6-7"]
     assert [rows[names[0]][f"online_{when}"] for when in ("before", "after")] == ["0-7", "0,4"]
+    assert [rows[names[0]][f"level_{when}"] for when in ("before", "after")] == ["on", "off"]
     assert "root@desk has been using this host since" in rows["locked"]["message"]
     assert "CPUs 6-7 online but should be offline" in rows["stuck"]["message"]
     (run,) = (tmp_path / "runs").iterdir()
@@ -198,6 +199,52 @@ def test_a_canary_that_fails_keeps_the_others_from_it(tmp_path: Path) -> None:
     assert out.count("PLAY [Switch SMT") == 2, "the first of them once more by itself"
 
 
+def test_a_first_host_that_does_worse_after_the_soak_ends_the_run(tmp_path: Path) -> None:
+    """Or has rebooted by itself; whatever share of a batch may fail."""
+    made = fleet(tmp_path, ["reboots", "worse", "well", "later"])
+    services = {"enabled": ["firewalld.service"], "active": ["firewalld.service"]}
+    for host in made.hosts.values():
+        host.put(f"units-{DEFAULT_RELEASE}.json", json.dumps(services))
+    # What goes wrong after the change: the operator's tasks come right after it.
+    (tmp_path / "after.yml").write_text(
+        "- ansible.builtin.copy:\n"
+        "    content: '{{ fleet_breaks[inventory_hostname][1] }}'\n"
+        "    dest: '{{ hotplug_sysroot }}/{{ fleet_breaks[inventory_hostname][0] }}'\n"
+        "  delegate_to: localhost\n"
+        "  when: inventory_hostname in fleet_breaks\n"
+    )
+    made.first.variables |= {
+        "fleet_hook_after": str(tmp_path / "after.yml"),
+        "fleet_breaks": {
+            "reboots": ["proc/sys/kernel/random/boot_id", "another"],
+            "worse": [f"units-{DEFAULT_RELEASE}.json", json.dumps(services | {"active": []})],
+        },
+    }
+
+    code, out = made.start("apply", "--level", "off", "--batches", "3", "--max-failed", "100")
+
+    assert code == 6, out
+    assert made.verdicts() == {
+        "reboots": "LEFT-CHANGED",
+        "worse": "LEFT-CHANGED",
+        "well": "ok",
+        "later": "not-reached",
+    }
+    rows = made.rows()
+    assert "this one has rebooted by itself after the change" in rows["reboots"]["message"]
+    assert rows["worse"]["message"] == (
+        "the run ends with the first hosts: the host does worse than before: not running: firewalld.service;"
+        " mend that, or name what may differ in ab_health_ignore"
+    )
+    healths = {name: row["health"] for name, row in rows.items()}
+    assert healths == {
+        "reboots": None,
+        "worse": "not running: firewalld.service",
+        "well": "as before",
+        "later": None,
+    }
+
+
 def test_a_first_batch_that_no_operator_confirms_is_the_only_one(tmp_path: Path) -> None:
     """Also where its first host failed."""
     made = fleet(tmp_path, ["lpar1", "lpar2", "lpar3"])
@@ -231,10 +278,20 @@ def test_the_look_at_the_first_batch_can_be_left_out(tmp_path: Path) -> None:
 def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
     made = fleet(tmp_path, ["lpar1", "lpar2"])
 
-    code, out = made.start("apply", "--level", "off", "--until", "2026-01-01T04:30")
+    code, out = made.start("apply", "--level", "off", "--until", "2026-01-01T04:30", "--minutes", "10")
 
     assert code == 7, out
     assert made.verdicts() == {"lpar1": "not-reached", "lpar2": "not-reached"}
+
+    shutil.rmtree(tmp_path / "runs")
+    # As it is given to ansible-playbook.
+    code, out = made.start("apply", "--level", "off", "-e", "fleet_window_end=2099-01-01T04:30")
+
+    assert code == 7, out
+    needs = (
+        "fleet_window_end needs to know how long a host takes; give fleet_host_minutes, or fleet_costs_dir"
+    )
+    assert made.rows()["lpar1"]["message"] == needs
     assert made.hosts["lpar1"].online == set(range(8))
 
 
@@ -280,7 +337,16 @@ def test_kernels_are_compared_on_a_host_before_the_others(tmp_path: Path) -> Non
     (run,) = (tmp_path / "runs").iterdir()
     assert len(list((run / "raw/lpar1").glob("*.jsonl"))) == 4
     assert not (run / "raw/lpar3").exists()
-    assert "the host never went down" in made.rows()["lpar2"]["message"]
+    rows = made.rows()
+    assert "the host never went down" in rows["lpar2"]["message"]
+    assert [row["health"] for row in rows.values()] == ["as before", "as before", None]
+    measured = rows["lpar1"]["measured_seconds"]
+    assert {name: list(medians) for name, medians in measured.items()} == {
+        "smt=off": ["stock", "patched"],
+        "smt=on": ["stock", "patched"],
+    }
+    levels = [[row["level_before"], row["level_after"]] for row in rows.values()]
+    assert levels == [["on", "on"]] * 3
 
 
 def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
@@ -351,8 +417,13 @@ def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path
     assert rows["lpar1"]["lock"] is None
 
     token = json.loads(lpar2.get("var/lib/hotplug-acceleration/lock.json"))["token"]
+    lpar2.put(f"units-{DEFAULT_RELEASE}.json", json.dumps({"failed": ["srv.mount"]}))
     code, out = made.call("rollback", run.name, "-e", f"ab_break_lock={token}")
     assert code == 0, out
+    (back,) = (tmp_path / "runs").glob("*-rollback")
+    rows = json.loads((back / "summary.json").read_text())["hosts"]
+    healths = {row["host"]: row["health"] for row in rows}
+    assert healths == {"lpar1": None, "lpar2": "failed: srv.mount"}, "as the lock has it from before"
     done = [lpar1.commands(), sorted(results.glob("**/raw/lpar1/*"))]
 
     code, out = made.call("resume", run.name)
@@ -419,6 +490,12 @@ def test_costs_count_where_they_are_of_what_a_host_is(tmp_path: Path) -> None:
     assert re.search(rf"fits: smt=off \(expedited\) {RANGE}, by {re.escape(str(file))}", flat)
     assert f"other: no prediction: {folder}/{wrong}; measure the host" in flat
     assert f"none: no prediction: there is no {folder}/none.jsonl" in flat
+
+    code, out = made.start(*apply[:5], *window[:2], *costs, "--limit", "none")
+
+    assert code == 7, out
+    unknown = "none: not begun, as how long it takes is not known; give fleet_host_minutes"
+    assert unknown in " ".join(out.split())
 
 
 def test_costs_are_held_against_the_kernels_that_are_booted(tmp_path: Path) -> None:

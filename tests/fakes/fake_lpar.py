@@ -271,12 +271,14 @@ class FakeLpar(FakeHost):
             "ab_staging_dir": str(self.staging),
         }
 
-    def play(self, playbook: str, *arguments: str, **variables: Any) -> PlayResult:
+    def play(
+        self, playbook: str, *arguments: str, environment: Mapping[str, str] | None = None, **variables: Any
+    ) -> PlayResult:
         """Run a playbook of ansible/playbooks, or several with a space between, against this host."""
         paths = [str(ANSIBLE / "playbooks" / name) for name in playbook.split()]
         output = self.work / "output"
         words = [*paths, *self.options(**variables), *arguments]
-        code = _server().run(words, self.environment(), self.work, output)
+        code = _server().run(words, environment or self.environment(), self.work, output)
         return PlayResult(code, output.read_text())
 
     def time(

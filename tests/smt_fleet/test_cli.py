@@ -283,8 +283,8 @@ def test_a_signal_lets_ansible_end_and_the_summary_is_written(stand: Stand, numb
     end = json.dumps([planned("lpar1"), *became("lpar1", failed=True), {"event": "end"}])
     playbook.write_text(
         f"#!{PYTHON}\nimport json, os, time\nfrom pathlib import Path\n"
-        f"open({str(stand.folder / 'begun')!r}, 'w').close()\n"
-        "try:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(0.5)\n"
+        f"try:\n    open({str(stand.folder / 'begun')!r}, 'w').close()\n"
+        "    time.sleep(60)\nexcept KeyboardInterrupt:\n    time.sleep(0.5)\n"
         f"    lines = ''.join(json.dumps(one) + chr(10) for one in json.loads({end!r}))\n"
         "    (Path(os.environ['SMT_FLEET_RUN']) / 'state.jsonl').write_text(lines)\n"
     )
@@ -390,6 +390,8 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
             {"hosts": ["lpar1"], "begins_min": 0, "ends_min": 10},
             {"hosts": ["lpar2", "lpar3"], "begins_min": 15, "ends_min": 25},
         ],
+        "minutes": {"lpar1": 10, "lpar2": 10, "lpar3": 10},
+        "total_min": 25,
         "late": [],
     }
     code, out, _ = stand.call(*words, "--until", f"{datetime.now():%Y-%m-%dT%H:%M}")
@@ -398,6 +400,25 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     assert "for lpar1 lpar2 lpar3" in out
     assert not stand.calls()
     assert not stand.runs.exists()
+
+
+def test_a_run_keeps_what_was_planned(stand: Stand) -> None:
+    """And one of before, whose plan has none of it, is still read."""
+    stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
+    words = ("apply", "-i", str(stand.inventory), "--level", "off", "--minutes", "10", "--soak", "5")
+
+    assert stand.call(*words)[0] == 0
+
+    kept = runs.read_plan(stand.run()).planned
+    assert datetime.fromisoformat(kept.pop("begin")).tzinfo
+    assert kept == json.loads(stand.call("plan", *words, "--format", "json")[1])
+    assert kept["batches"][1] == {"hosts": ["lpar2", "lpar3"], "begins_min": 15, "ends_min": 25}
+
+    file = stand.run() / "plan.json"
+    file.write_text(
+        json.dumps({key: value for key, value in json.loads(file.read_text()).items() if key != "planned"})
+    )
+    assert stand.call("resume", "last")[:2] == (0, f"{stand.run().name}: every host is as asked\n")
 
 
 def test_a_plan_has_what_the_costs_of_hosts_predict(stand: Stand) -> None:
@@ -474,9 +495,19 @@ def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:
         (("apply", "-i", "/nowhere", "--level", "off"), 4, "there is no inventory /nowhere"),
         (("apply", "-i", "/etc/hosts", "--level", "off", "--batches", "0"), 2, "'0' is no size of a batch"),
         (
-            ("apply", "-i", "/etc/hosts", "--level", "off", "--until", "25:00"),
+            ("apply", "-i", "/etc/hosts", "--level", "off", "--until", "25:00", "--minutes", "9"),
             2,
             "'25:00' is no time; give HH:MM",
+        ),
+        (
+            ("apply", "-i", "/etc/hosts", "--level", "off", "--until", "04:30"),
+            2,
+            "--until needs to know how long a host takes; give --minutes N, or --costs DIR",
+        ),
+        (
+            ("regress", "-i", "/etc/hosts", "--build", "6.12", "--dir", "d", "--until", "04:30"),
+            2,
+            "--until needs to know how long a host takes; give --minutes N\n",
         ),
         (("check", "-i", "/etc/hosts", "--costs", "/none"), 4, "there is no folder /none; put a result of"),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
 
@@ -54,6 +55,31 @@ def test_only_a_step_on_the_host_is_a_sign_of_life(tmp_path: Path) -> None:
     ):
         recorder.result("lpar1", ["ab"], action, False, said)
     assert [event["event"] for event in runs.events(tmp_path)] == ["planned", "phase", "renews"]
+
+
+def test_a_host_on_which_kernels_were_compared_has_the_level_and_the_seconds_of_both(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path)
+    recorder.plan(["lpar1"])
+    rows = [
+        {"operation": operation, "variant": kernel, "median_s": seconds, "n": 4}
+        for operation, medians in (("smt=off", (41.24, 3.1)), ("smt=on", (20.0, 0.5)))
+        for kernel, seconds in zip(("stock", "patched"), medians, strict=True)
+    ]
+    state = {"release": "6.12", "cpus": {"online": "0-7"}, "smt": {"level": "on"}}
+    off = {"changed": True, "online": "0,4", "level": "off", "seconds": 3.0}
+    for action, said in (
+        ("smt.hotplug.host_state", {"facts": state}),
+        ("set_fact", {"ansible_facts": {"ab_compared": {"comparisons": rows}}}),
+        ("smt.hotplug.smt_switch", off),
+    ):
+        recorder.result("lpar1", ["ab"], action, False, said)
+    files = summary.files("run", outcome(runs.events(tmp_path), undoes=False))
+    (row,) = json.loads(files["summary.json"])["hosts"]
+    assert (row["level_before"], row["level_after"]) == ("on", "off")
+    assert row["measured_seconds"]["smt=off"] == {"stock": 41.24, "patched": 3.1}
+    words = "smt=off: stock 41.2 s, patched 3.10 s; smt=on: stock 20.0 s, patched 0.500 s"
+    assert words in files["summary.md"]
+    assert words in files["summary.csv"]
 
 
 @pytest.mark.parametrize(

@@ -1,32 +1,37 @@
-"""Notes for smt-fleet what a playbook does to each host."""
+"""Notes what a playbook does to each host, and makes the rows of a run that smt-fleet does not lead."""
 
 from __future__ import annotations
 
 DOCUMENTATION = """
 name: smt_fleet
 type: aggregate
-short_description: Notes what a playbook does to each host
+short_description: Notes what a playbook does to each host, and makes its row
 description:
-  - Appends events to C(state.jsonl) in the folder of a run.
-  - C(smt-fleet report) makes a row for each host of them.
-  - Does nothing where no folder is set.
+  - Appends events to C(state.jsonl) in the folder of a run. C(smt-fleet report) makes rows of them.
+  - Where C(smt-fleet) does not lead the run, it also writes the plan and the summary into the folder, prints
+    the rows in Markdown, and sets the statistics C(fleet_rows) and C(fleet_exit_code).
+  - Does nothing where no folder is set, unless the run is a job of AWX. A job has a folder that goes with it.
 requirements:
   - the program C(smt-fleet), installed beside ansible-playbook
 options:
   folder:
-    description: Folder of the run.
+    description: Folder of the run; it is made if need be.
     type: path
     env:
       - name: SMT_FLEET_RUN
 """
 
+import inspect
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
 from smt_fleet.inventory import GROUP
 from smt_fleet.recorder import Recorder
+from smt_fleet.unled import Unled
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]
@@ -37,41 +42,79 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     CALLBACK_NAME = "smt_fleet"
     CALLBACK_NEEDS_ENABLED = True
 
-    def set_options(self, *arguments: Any, **words: Any) -> None:
-        """Find the folder; without one the plugin is off."""
-        super().set_options(*arguments, **words)
-        folder = self.get_option("folder")
-        self.disabled = not folder
-        self.recorder = Recorder(Path(folder)) if folder else None
-        self.planned = False
+    def __init__(self, *arguments: Any, **words: Any) -> None:
+        super().__init__(*arguments, **words)
+        self.recorder: Recorder | None = None
+        self.playbook = self.job = ""
+
+    def v2_playbook_on_start(self, playbook: Any) -> None:
+        """Note which playbook it is: of several, the one whose first play is about hosts."""
+        if not self.recorder:
+            self.playbook = playbook._file_name
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         """Note the hosts of the first play that is about them, and that those of earlier batches are done."""
-        if self.planned:
+        if self.recorder:
             self.recorder.batch()
         elif list(play.hosts) == [GROUP]:
-            self.planned = True
-            inventory = play.get_variable_manager()._inventory
-            hosts = inventory.get_hosts(GROUP, ignore_restrictions=True)  # which would leave the first batch
-            self.recorder.plan([host.get_name() for host in hosts])
+            self._go_first(inspect.currentframe())
+            self._begin(play.get_variable_manager())
+
+    def _begin(self, variables: Any) -> None:
+        """Find the folder, and note the hosts; without a folder and a job of AWX, the plugin is off."""
+        job, named = variables.extra_vars.get("awx_job_id", ""), self.get_option("folder")
+        if not (named or job):
+            self.disabled = True
+            return
+        self.job = f"AWX job {job}" if job else ""
+        # Ansible removes its own folder when it ends.
+        folder = Path(named or tempfile.mkdtemp(prefix="smt-fleet.", dir=constants.DEFAULT_LOCAL_TMP))
+        folder.mkdir(parents=True, exist_ok=True)
+        # Without the restriction, which would leave the first batch.
+        hosts = [host.get_name() for host in variables._inventory.get_hosts(GROUP, ignore_restrictions=True)]
+        self.unled, self.recorder = Unled(folder), Recorder(folder)
+        given = context.CLIARGS
+        self.unled.begin(self.playbook, given.get("inventory") or [], given.get("subset") or "", hosts)
+        self.recorder.plan(hosts)
+
+    def _go_first(self, here: Any) -> None:
+        """Be called before the plugin that prints: AWX's reads the statistics when it is called at the end.
+
+        Ansible has no way to ask for that; where its inside is another one, AWX gets no statistics.
+        """
+        manager = here.f_back.f_locals.get("self")
+        plugins = getattr(manager, "_callback_plugins", [])
+        if self in plugins:
+            plugins.remove(self)
+            plugins.insert(0, self)
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Note a task that was done."""
-        task = result.task
-        self.recorder.result(_host(result), _roles(task), task.action, bool(task.delegate_to), result.result)
+        if self.recorder:
+            task = result.task
+            told = result.result
+            self.recorder.result(_host(result), _roles(task), task.action, bool(task.delegate_to), told)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         """Note a task that failed."""
-        if not ignore_errors:
+        if self.recorder and not ignore_errors:
             self.recorder.failed(_host(result), _roles(result.task), result.task.action, result.result)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         """Note a host that did not answer."""
-        self.recorder.silent(_host(result), _roles(result.task), result.result)
+        if self.recorder:
+            self.recorder.silent(_host(result), _roles(result.task), result.result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        """Note how the run ended."""
+        """Note how the run ended, and report it where smt-fleet does not."""
+        if not self.recorder:
+            return
         self.recorder.end({host: stats.summarize(host) for host in stats.processed})
+        rows, told = self.unled.end(self.job)
+        if rows:
+            self._display.display(f"\n{rows}")
+        for name, value in told.items():
+            stats.set_custom_stats(name, value)
 
 
 def _host(result: Any) -> str:

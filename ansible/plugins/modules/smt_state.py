@@ -44,6 +44,10 @@ online:
   description: CPU list that is online now.
   returned: success
   type: str
+level:
+  description: SMT level now; none where nothing switches SMT.
+  returned: success
+  type: str
 lost:
   description: What a switch took from interrupts, queues and tasks and cannot be given back, in lines.
   returned: success

@@ -67,6 +67,10 @@ seconds:
   description: How long the switch took.
   returned: when it has ended
   type: float
+level:
+  description: SMT level now; none where nothing switches SMT.
+  returned: when it has ended
+  type: str
 rc:
   description: V(7) when the switch goes on, V(-1) when the host did not answer.
   returned: always

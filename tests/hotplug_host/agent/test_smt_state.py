@@ -35,7 +35,7 @@ def cpu_files(root: Path, *cpus: int) -> list[Path]:
 def test_switching_to_the_level_that_is_changes_nothing(cpus: Path, step: Step) -> None:
     assert step("smt-state", f"--sysroot={cpus}", "--level=on", "--exactly=0-3") == (
         0,
-        {"changed": False, "online": "0-3"},
+        {"changed": False, "online": "0-3", "level": "on"},
     )
 
 
@@ -78,9 +78,9 @@ def test_ppc64_cpu_is_used_where_smt_control_is_no_use(
 ) -> None:
     file = cpus / "sys/devices/system/cpu/smt/control"
     file.unlink() if control is None else file.write_text(control)
-    tool("ppc64_cpu", f'echo "$@" > {tmp_path}/asked')
+    tool("ppc64_cpu", f'echo "$@" >> {tmp_path}/asked')
     assert step("smt-state", f"--sysroot={cpus}", "--level=4")[0] == 0
-    assert (tmp_path / "asked").read_text() == "--smt=4\n"
+    assert (tmp_path / "asked").read_text() == "--smt=4\n--smt\n", "and which level it has now"
 
     tool("ppc64_cpu", "echo refused; exit 3")
     code, answer = step("smt-state", f"--sysroot={cpus}", "--level=4")
@@ -95,7 +95,7 @@ def test_a_host_without_second_threads_is_left_alone(tmp_path: Path, step: Step)
     (cpus / "online").write_text("0-1\n")
     (cpus / "present").write_text("0-3\n")
     smt = ("smt-state", f"--sysroot={tmp_path}", "--level=on")
-    assert step(*smt, "--exactly=0-1") == (0, {"changed": False, "online": "0-1"})
+    assert step(*smt, "--exactly=0-1") == (0, {"changed": False, "online": "0-1", "level": "notsupported"})
     assert step(*smt, "--at-least=0-3")[0] == 5
 
 

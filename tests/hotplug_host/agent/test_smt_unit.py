@@ -110,7 +110,7 @@ def test_a_switch_that_goes_on_keeps_the_host(
     [
         (
             {"answer.json": json.dumps(ANSWER), "log": "[1/1] smt=off: 3.0 s\n"},
-            (0, ANSWER | {"online": "0,4"}),
+            (0, ANSWER | {"online": "0,4", "level": None}),
         ),
         (
             {"answer.json": "", "log": "hotplug-timer: error: CPU 6 is stuck; look\n"},

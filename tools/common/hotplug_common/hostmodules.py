@@ -177,7 +177,7 @@ MODULES: Mapping[str, HostModule] = {
         compose=_dry_run,
     ),
     "host_health": HostModule(
-        ("health",), "the host's health cannot be read", "do without by deploy_health=false", changes=False
+        ("health",), "the host's health cannot be read", "do without by ab_health=false", changes=False
     ),
     "host_state": HostModule(
         ("preflight", "--json"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count as numbers
 from pathlib import Path
@@ -26,6 +28,7 @@ from hotplug_host.subcommands import add_commands, add_subcommand, run_command
 from smt_fleet import batches, forecast, inventory, notice, planned, playbooks, runs, summary
 from smt_fleet.costs import BOOT_MIN, Forecast, Job
 from smt_fleet.outcome import Outcome, Verdict, outcome
+from smt_fleet.planned import Planned
 from smt_fleet.runs import Plan
 
 if TYPE_CHECKING:
@@ -42,12 +45,13 @@ COSTS = "fleet_costs_dir"
 COUNTED = 1
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 MORE = "arguments of ansible-playbook"
+RUN = "name of the run, or last; or the path of its folder"
 EPILOG = """\
 examples:
   smt-fleet check -i inventory/mine --for switch
   smt-fleet plan apply -i inventory/mine --level off --minutes 10 --until 04:30
   smt-fleet plan apply -i inventory/mine --level off --costs costs --until 04:30
-  smt-fleet apply -i inventory/mine --level off --until 04:30
+  smt-fleet apply -i inventory/mine --level off --minutes 10 --until 04:30
   smt-fleet ab -i inventory/mine --variant stock=S/artifact.json --variant patched=P/artifact.json
   smt-fleet status last
   smt-fleet resume last
@@ -78,8 +82,8 @@ examples:
 """
 DEPLOY_EXAMPLES = """\
 examples:
-  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json
-  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json --boot once --until 04:30
+  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json --minutes 60 --until 04:30
+  smt-fleet deploy -i inventory/mine --kernel /srv/kernels/R/artifact.json --boot once
 """
 RUN_EXAMPLES = """\
 examples:
@@ -135,7 +139,7 @@ def build_parser() -> Parser:
         description="Bring back the hosts that a run changed, or without a run all of an inventory.",
         examples=RUN_EXAMPLES.format(name="rollback"),
     )
-    back.add_argument("run", nargs="?", default="", metavar="RUN", help="name of the run, or last")
+    back.add_argument("run", nargs="?", default="", metavar="RUN", help=RUN)
     _add_hosts(back)
     back.set_defaults(handler=rollback)
     plan = commands.add_parser("plan", help="print batches and their times; asks no host", epilog=EPILOG)
@@ -166,7 +170,7 @@ def build_parser() -> Parser:
             description=f"{what[0].upper()}{what[1:]}.",
             examples=RUN_EXAMPLES.format(name=name),
         )
-        command.add_argument("run", metavar="RUN", help="name of the run, or last")
+        command.add_argument("run", metavar="RUN", help=RUN)
         _add_output(command)
         command.set_defaults(handler=handler)
         if name != "resume":
@@ -180,7 +184,7 @@ def _starting(commands: Commands, name: str, what: str, examples: str, plan: Any
         commands, name, summary=what, description=f"{what[0].upper()}{what[1:]}.", examples=examples
     )
     _add_hosts(command)
-    command.set_defaults(handler=lambda arguments: start(arguments, plan(arguments)))
+    command.set_defaults(handler=lambda arguments: start(arguments, _forethought(arguments, plan(arguments))))
     return command
 
 
@@ -323,7 +327,8 @@ def _add_flow(parser: argparse.ArgumentParser, default: str) -> None:
         "--until",
         default="",
         metavar="TIME",
-        help="HH:MM or YYYY-MM-DDTHH:MM: no host begins that could not be ready by then",
+        help="HH:MM or YYYY-MM-DDTHH:MM: no host begins that could not be ready by then; needs the minutes of"
+        " a host",
     )
     parser.add_argument(
         "--minutes",
@@ -438,6 +443,9 @@ def _costs(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _flow(arguments: argparse.Namespace) -> dict[str, Any]:
+    if arguments.until and not (arguments.minutes or getattr(arguments, "costs", None)):
+        steps = "--minutes N, or --costs DIR" if hasattr(arguments, "costs") else "--minutes N"
+        raise ToolError("--until needs to know how long a host takes", f"give {steps}", ExitCode.USAGE)
     return {
         "fleet_batches": batches.parse(arguments.batches),
         "fleet_soak_minutes": arguments.soak,
@@ -603,6 +611,12 @@ def resume(arguments: argparse.Namespace) -> int:
     """Go on with what a run owes; its state goes on in the same folder."""
     folder = runs.find(arguments.output_dir, arguments.run)
     plan = runs.read_plan(folder)
+    if plan.unled:
+        raise ToolError(
+            f"{PROGRAM} did not start {folder.name}, and lacks its variables",
+            f"run {plan.playbook} again with --limit @{folder / 'failed.txt'}",
+            ExitCode.INPUT,
+        )
     pending = outcome(runs.events(folder), undoes=plan.undoes).pending
     if not pending:
         sys.stdout.write(f"{folder.name}: every host is as asked\n")
@@ -663,7 +677,28 @@ def report(arguments: argparse.Namespace) -> int:
 
 def print_plan(arguments: argparse.Namespace) -> int:
     """Print the batches of a run that is not started."""
-    plan = arguments.make(arguments)
+    found = _planned(arguments, arguments.make(arguments))
+    print_tables(planned.sheet(found), arguments.format, sys.stdout)
+    return ExitCode.TIMEOUT if found.late else ExitCode.OK
+
+
+def _forethought(arguments: argparse.Namespace, plan: Plan) -> Plan:
+    """Return a plan with its batches and their times, where it has some.
+
+    An inventory that cannot be listed here, as its password is not known yet, is for the playbook to refuse.
+    """
+    if "fleet_batches" not in plan.variables:
+        return plan
+    try:
+        found = _planned(arguments, plan)
+    except ToolError:
+        return plan
+    begin = found.begin.astimezone(UTC).isoformat(timespec="seconds")
+    return replace(plan, planned={"begin": begin, **json.loads(to_json(planned.sheet(found)))})
+
+
+def _planned(arguments: argparse.Namespace, plan: Plan) -> Planned:
+    """Return the batches of a run, and what the costs of its hosts predict."""
     hosts = inventory.hosts(plan.inventories, plan.limit)
     known: list[Forecast] = []
     if folder := plan.variables.get(COSTS):
@@ -671,9 +706,7 @@ def print_plan(arguments: argparse.Namespace) -> int:
     own = planned.own_minutes(known)
     made = batches.batches(hosts, batches.parse(arguments.batches), arguments.minutes, arguments.soak, own)
     end = plan.variables["fleet_window_end"]
-    found = planned.Planned(datetime.now(), made, end, arguments.minutes, known)
-    print_tables(planned.sheet(found), arguments.format, sys.stdout)
-    return ExitCode.TIMEOUT if found.late else ExitCode.OK
+    return Planned(datetime.now(), made, end, arguments.minutes, known)
 
 
 def _job(plan: Plan) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -56,14 +56,18 @@ class Host:
     message: str = ""
     release_before: str = ""
     online_before: str = ""
+    level_before: str = ""
     release_after: str = ""
     online_after: str = ""
+    level_after: str = ""
     health: str = ""
     """How the host does after a boot, compared with before; empty where no boot was compared."""
     switched: bool | None = None
     """Whether the SMT level was changed, of a run that only switches."""
     seconds: float | None = None
     """What the switch took."""
+    medians: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Median seconds by operation and kernel, of a run that compares kernels."""
 
     @property
     def touched(self) -> bool:
@@ -115,24 +119,32 @@ class Host:
         elif name == "regress_judged":
             self.judged = True
         elif name == "preflight_record":
-            self.release_after, self.online_after = value["release"], value["online"]
-            self.release_before = self.release_before or self.release_after
-            self.online_before = self.online_before or self.online_after
+            self._state(value["release"], value["online"], value.get("smt_level"))
         elif name in ("boot_proof_seen", "host_state"):
-            release = value.get("release", "")
-            self.release_before = self.release_before or release
-            self.release_after = release or self.release_after
-            cpus = value.get("cpus", {}).get("online", "")
-            self.online_before = self.online_before or cpus
-            self.online_after = cpus or self.online_after
+            online = value.get("cpus", {}).get("online", "")
+            self._state(value.get("release", ""), online, (value.get("smt") or {}).get("level"))
         elif name == "host_health":
             self.health = ", ".join(value["worse"]) or "as before"
+        elif name == "ab_compared":
+            self.medians = value
         elif name == "smt_state":
-            self.online_after = value.get("online", self.online_after)
+            self._now(online=value.get("online"), level=value.get("level"))
         elif name == "smt_switch" and "online" in value:
-            self.online_after = value["online"]
+            self._now(online=value["online"], level=value.get("level"))
             self.switched = bool(value["changed"])
             self.seconds = value.get("seconds") if self.switched else None
+
+    def _state(self, release: str, online: str, level: str | None) -> None:
+        """Learn what the host is; the first time also what it was."""
+        self._now(release, online, level)
+        self.release_before = self.release_before or release
+        self.online_before = self.online_before or online
+        self.level_before = self.level_before or level or ""
+
+    def _now(self, release: str = "", online: str | None = None, level: str | None = None) -> None:
+        self.release_after = release or self.release_after
+        self.online_after = online or self.online_after
+        self.level_after = level or self.level_after
 
     def verdict(self, undoes: bool, over: bool) -> Verdict:
         """Return the verdict; UNDOES is of a rollback, which takes no lock, OVER of a run that has ended."""

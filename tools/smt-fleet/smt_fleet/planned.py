@@ -27,13 +27,16 @@ class Planned:
     @property
     def late(self) -> list[str]:
         """The hosts that could not be ready before the window's end."""
-        own = own_minutes(self.forecasts)
         return [
             name
             for batch in self.batches
             for name in batch.hosts
-            if self.end and self._at(batch.begins + own.get(name, self.minutes)) > self.end
+            if self.end and self._at(batch.begins + self.minutes_of(name)) > self.end
         ]
+
+    def minutes_of(self, host: str) -> float:
+        """Return how long a host takes."""
+        return own_minutes(self.forecasts).get(host, self.minutes)
 
     def _at(self, minutes: float) -> str:
         return (self.begin + timedelta(minutes=minutes)).isoformat(timespec="minutes")
@@ -68,18 +71,19 @@ def sheet(found: Planned) -> Sheet:
             *([f"no time before {found.end} for {' '.join(late)}"] if late else []),
             *_doubts(found),
         ],
-        remarks={"late": late},
+        remarks={
+            "minutes": {name: found.minutes_of(name) for batch in made for name in batch.hosts},
+            "total_min": made[-1].ends,
+            "late": late,
+        },
     )
 
 
 def _forecasts(found: Planned) -> Table[Forecast]:
-    def minutes(one: Forecast) -> int:
-        return found.minutes if one.minutes is None else one.minutes
-
     def record(one: Forecast) -> Record:
         return {
             "host": one.host,
-            "minutes": minutes(one),
+            "minutes": found.minutes_of(one.host),
             "predicted": [
                 {**asdict(each.switch), "low_s": each.seconds.low, "high_s": each.seconds.high}
                 for each in one.switches
@@ -93,7 +97,7 @@ def _forecasts(found: Planned) -> Table[Forecast]:
 
     columns: list[Column[Forecast]] = [
         Column("host", lambda one: one.host, Kind.WORDS),
-        Column("minutes", lambda one: str(minutes(one))),
+        Column("minutes", lambda one: f"{found.minutes_of(one.host):.0f}"),
         Column("minutes from", lambda one: "--minutes" if one.minutes is None else "costs", Kind.WORDS),
         Column("predicted", lambda one: one.words if one.costs else NONE, Kind.TEXT),
         Column("costs", lambda one: str(one.costs or NONE), Kind.TEXT),

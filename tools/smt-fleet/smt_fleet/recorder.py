@@ -11,6 +11,7 @@ from smt_fleet import runs
 
 #: Facts that tell what became of a host.
 FACTS = (
+    "ab_compared",
     "boot_proof_seen",
     "fleet_begun",
     "fleet_done",
@@ -24,11 +25,11 @@ ANSWERS = {
     "host_health": ("worse",),
     "host_state": ("facts",),
     "run_lock": ("held", "lease"),
-    "smt_state": ("online",),
-    "smt_switch": ("changed", "online", "seconds"),
+    "smt_state": ("online", "level"),
+    "smt_switch": ("changed", "online", "level", "seconds"),
 }
 #: What of a host's facts is kept.
-STATE_KEYS = ("release", "cpus")
+STATE_KEYS = ("release", "cpus", "smt")
 #: The phase that the tasks of an entry point of a role are; what is not here is part of its caller's phase.
 PHASES = {
     **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
@@ -83,13 +84,15 @@ class Recorder:
         self._phase(host, roles)
         for name, value in (said.get("ansible_facts") or {}).items():
             if name in FACTS:
-                self._note(host, "fact", name=name, value=value)
+                kept = _medians(value) if name == "ab_compared" else value
+                self._note(host, "fact", name=name, value=kept)
         module = self._answer(host, action, said)
         asked = not delegated and module not in OF_CONTROLLER
-        if asked and host in self._silent and not said.get("unreachable"):
+        reached = not said.get("unreachable") and said.get("reached") is not False
+        if asked and host in self._silent and reached:
             self._silent.discard(host)
             self._note(host, "answers")
-        if module in RENEWING and not said.get("skipped"):
+        if module in RENEWING and reached and not said.get("skipped"):
             self._note(host, "renews")
 
     def failed(self, host: str, roles: Sequence[str], action: str, said: Mapping[str, Any]) -> None:
@@ -137,6 +140,14 @@ class Recorder:
         """Note an event of a host, unless the run is not for it, as for the controller."""
         if host in self._hosts:
             runs.note(self.folder, event, host=host, **words)
+
+
+def _medians(compared: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the median seconds by operation and kernel, of what `hotplug-timer compare` printed."""
+    found: dict[str, dict[str, float]] = {}
+    for row in compared["comparisons"]:
+        found.setdefault(row["operation"], {})[row["variant"]] = row["median_s"]
+    return found
 
 
 def _words(said: Mapping[str, Any]) -> str:

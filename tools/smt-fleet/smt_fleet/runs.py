@@ -28,6 +28,10 @@ class Plan:
     """More arguments of ansible-playbook."""
     notify: str = ""
     """Web hook that gets the summary."""
+    unled: bool = False
+    """Whether ansible-playbook or AWX started it by itself: then this is not enough to do it again."""
+    planned: dict[str, Any] = field(default_factory=dict)
+    """What `smt-fleet plan` prints of it: order, batches, minutes; empty for a run without batches."""
 
     @property
     def undoes(self) -> bool:
@@ -53,7 +57,12 @@ def new_folder(parent: Path, command: str, now: datetime | None = None) -> Path:
 
 
 def find(parent: Path, name: str) -> Path:
-    """Return the folder of the run NAME; "last" is the youngest. ToolError (INPUT) without one."""
+    """Return the folder of the run NAME, which may be its path; "last" is the youngest.
+
+    ToolError (INPUT) where there is none.
+    """
+    if "/" in name and (Path(name) / PLAN).is_file():
+        return Path(name).resolve()
     there = sorted(path.parent.name for path in parent.glob(f"*/{PLAN}"))
     if name == "last" and there:
         name = there[-1]

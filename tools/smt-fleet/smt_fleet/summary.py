@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from jinja2 import Environment
 
-from hotplug_common.tables import NONE, Column, Kind, Record, Sheet, Table, to_csv, to_json, to_markdown
+from hotplug_common.tables import (
+    NONE,
+    Column,
+    Kind,
+    Record,
+    Sheet,
+    Table,
+    significant,
+    to_csv,
+    to_json,
+    to_markdown,
+)
 from hotplug_host.lease import Lease
 from smt_fleet.outcome import DONE, Host, Outcome, Verdict
 
@@ -47,7 +59,10 @@ def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
             "release_after": host.release_after or None,
             "online_before": host.online_before or None,
             "online_after": host.online_after or None,
+            "level_before": host.level_before or None,
+            "level_after": host.level_after or None,
             "switch_seconds": host.seconds,
+            "measured_seconds": host.medians or None,
             "health": host.health or None,
             "lock": sign and sign.words(),
             "message": None if verdict in QUIET else host.message.removeprefix(f"{host.name}: ") or None,
@@ -63,9 +78,12 @@ def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
         words("host", "host"),
         words("kernel before", "release_before"),
         words("CPUs before", "online_before"),
+        words("SMT before", "level_before"),
         words("kernel after", "release_after"),
         words("CPUs after", "online_after"),
+        words("SMT after", "level_after"),
         Column("switch", seconds),
+        Column("measured", lambda row: _measured(row) or NONE, Kind.TEXT),
         words("health", "health", Kind.TEXT),
         words("verdict", "verdict"),
         words("phase", "phase"),
@@ -76,10 +94,24 @@ def sheet(run: str, found: Outcome, now: datetime | None = None) -> Sheet:
     counts = Counter(row["verdict"] for row in rows)
     lead = f"{run}: {', '.join(f'{number} {name}' for name, number in counts.items()) or 'no host yet'}"
     return Sheet(
-        [Table("hosts", columns, rows, record=dict, flat=dict)],
+        [Table("hosts", columns, rows, record=dict, flat=_flat)],
         lead=[lead],
         facts={"run": run, "over": found.over, "exit_code": found.code if found.over else None},
     )
+
+
+def _measured(row: Record) -> str:
+    """Return the seconds that were measured of each kernel, in words."""
+    measured = row["measured_seconds"]
+    assert measured is None or isinstance(measured, Mapping)  # noqa: S101 - as it was made above
+    return "; ".join(
+        f"{operation}: {', '.join(f'{kernel} {significant(of, 3)} s' for kernel, of in by_kernel.items())}"
+        for operation, by_kernel in (measured or {}).items()
+    )
+
+
+def _flat(row: Record) -> Record:
+    return {**row, "measured_seconds": _measured(row) or None}
 
 
 def _lease(host: Host, now: datetime | None) -> Lease | None:

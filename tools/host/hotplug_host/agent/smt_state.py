@@ -11,6 +11,7 @@ from hotplug_host import placement
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.preflight.facts import read_smt
 from hotplug_host.programs import find_program
 from hotplug_host.restore import bring_cpus
 from hotplug_host.sysfs import SMT_CONTROL, Sysfs
@@ -48,7 +49,12 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     before = read_online(fs)
     after = switch(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
     lost = {"lost": placement.put_back(fs, arguments.staging)} if arguments.staging else {}
-    return {"changed": before != after, "online": format_cpulist(after), **lost}
+    return {
+        "changed": before != after,
+        "online": format_cpulist(after),
+        "level": read_smt(fs).level,
+        **lost,
+    }
 
 
 def switch(

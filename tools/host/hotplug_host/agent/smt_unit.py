@@ -21,6 +21,7 @@ from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied, write_record
 from hotplug_host.lease import own_run
+from hotplug_host.preflight.facts import read_smt
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
 
@@ -106,7 +107,8 @@ def finish(fs: Sysfs, staging: Path, token: str) -> dict[str, Any]:
     if not text:
         raise ToolError(said or "the switch left no answer", code=ExitCode.OPERATION)
     answer = json.loads(text)
-    return {**answer, "said": [*answer["said"], *lost], "online": format_cpulist(read_online(fs))}
+    now = {"online": format_cpulist(read_online(fs)), "level": read_smt(fs).level}
+    return {**answer, "said": [*answer["said"], *lost], **now}
 
 
 def _forget_way_back(fs: Sysfs, staging: Path) -> list[str]:

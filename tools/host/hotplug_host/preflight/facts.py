@@ -149,7 +149,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         cmdline=cmdline,
         variant=tag[1] if tag else None,
         cpus=cpus,
-        smt=_read_smt(fs),
+        smt=read_smt(fs),
         platform=read_platform(fs),
         kexec=_read_kexec(fs),
         ppc64_cpu=read_ppc64_cpu(read_control(fs)),
@@ -208,7 +208,8 @@ def _nohz_full(text: str | None) -> str:
     return "" if text in (None, "(null)") else str(text)
 
 
-def _read_smt(fs: Sysfs) -> Smt:
+def read_smt(fs: Sysfs) -> Smt:
+    """Ask smt/control, or ppc64_cpu where the kernel does not switch by it."""
     control, active = read_control(fs), fs.read_optional(SMT_ACTIVE)
     # POWER before 6.6 has the file, and it does nothing there.
     if control not in (None, "notimplemented"):
