@@ -181,7 +181,7 @@ def test_a_run_of_ansible_playbook_has_the_rows_of_smt_fleet(
 
 
 @pytest.mark.slow
-def test_a_job_of_awx_hands_over_rows_and_the_exit_code(switching: FakeLpar) -> None:
+def test_a_job_of_awx_ends_with_its_rows(switching: FakeLpar) -> None:
     """Also where it fails; ansible-runner is what AWX runs playbooks with."""
     host = switching
     host.put("sys/kernel/rcu_normal", "1")
@@ -192,12 +192,6 @@ def test_a_job_of_awx_hands_over_rows_and_the_exit_code(switching: FakeLpar) -> 
     result = host.run([*command, "--cmdline", shlex.join(variables)])
 
     assert result.code != 0
-    (job,) = (host.work / "runner/artifacts").iterdir()
-    events = [json.loads(path.read_text()) for path in (job / "job_events").glob("*.json")]
-    (stats,) = (event for event in events if event["event"] == "playbook_on_stats")
-    told = stats["event_data"]["artifact_data"]
-    assert told["fleet_exit_code"] == 3
-    assert [(row["host"], row["verdict"]) for row in told["fleet_rows"]] == [("fake", "unfit")]
     assert "AWX job 7: 1 unfit" in result.output
     assert "| fake | " in result.output
 

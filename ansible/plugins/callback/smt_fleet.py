@@ -8,8 +8,8 @@ type: aggregate
 short_description: Notes what a playbook does to each host, and makes its row
 description:
   - Appends events to C(state.jsonl) in the folder of a run. C(smt-fleet report) makes rows of them.
-  - Where C(smt-fleet) does not lead the run, it also writes the plan and the summary into the folder, prints
-    the rows in Markdown, and sets the statistics C(fleet_rows) and C(fleet_exit_code).
+  - Where C(smt-fleet) does not lead the run, it also writes the plan and the summary into the folder, and
+    prints the rows in Markdown.
   - Does nothing where no folder is set, unless the run is a job of AWX. A job has a folder that goes with it.
 requirements:
   - the program C(smt-fleet), installed beside ansible-playbook
@@ -21,7 +21,6 @@ options:
       - name: SMT_FLEET_RUN
 """
 
-import inspect
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -57,7 +56,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         if self.recorder:
             self.recorder.batch()
         elif list(play.hosts) == [GROUP]:
-            self._go_first(inspect.currentframe())
             self._begin(play.get_variable_manager())
 
     def _begin(self, variables: Any) -> None:
@@ -76,17 +74,6 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         given = context.CLIARGS
         self.unled.begin(self.playbook, given.get("inventory") or [], given.get("subset") or "", hosts)
         self.recorder.plan(hosts)
-
-    def _go_first(self, here: Any) -> None:
-        """Be called before the plugin that prints: AWX's reads the statistics when it is called at the end.
-
-        Ansible has no way to ask for that; where its inside is another one, AWX gets no statistics.
-        """
-        manager = here.f_back.f_locals.get("self")
-        plugins = getattr(manager, "_callback_plugins", [])
-        if self in plugins:
-            plugins.remove(self)
-            plugins.insert(0, self)
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Note a task that was done."""
@@ -110,11 +97,8 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
         if not self.recorder:
             return
         self.recorder.end({host: stats.summarize(host) for host in stats.processed})
-        rows, told = self.unled.end(self.job)
-        if rows:
+        if rows := self.unled.end(self.job):
             self._display.display(f"\n{rows}")
-        for name, value in told.items():
-            stats.set_custom_stats(name, value)
 
 
 def _host(result: Any) -> str:

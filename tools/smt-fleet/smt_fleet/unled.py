@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from hotplug_common import lock
 from hotplug_common.files import write_files
-from hotplug_common.tables import to_json, to_markdown
+from hotplug_common.tables import to_markdown
 from smt_fleet import runs, summary
 from smt_fleet.outcome import outcome
 from smt_fleet.runs import Plan
@@ -40,19 +38,15 @@ class Unled:
             runs.note(self.folder, "resumed", hosts=list(hosts))
         runs.write_plan(self.folder, self._plan)
 
-    def end(self, job: str) -> tuple[str, Mapping[str, Any]]:
-        """Write the summary; return it in Markdown, and what programs read of it.
-
-        Both are empty where smt-fleet does that.
+    def end(self, job: str) -> str:
+        """Write the summary, and return it in Markdown; it is empty where smt-fleet does that.
 
         JOB is what the run is called, where its folder does not name it.
         """
         with self._lock:
             if self._plan is None:
-                return "", {}
+                return ""
             found = outcome(runs.events(self.folder), undoes=self._plan.undoes, over=True)
             name = job or self.folder.name
             write_files(self.folder, summary.files(name, found), "summary")
-        table = summary.sheet(name, found)
-        rows = json.loads(to_json(table))["hosts"]
-        return to_markdown(table), {"fleet_rows": rows, "fleet_exit_code": found.code}
+        return to_markdown(summary.sheet(name, found))
