@@ -12,20 +12,10 @@ import yaml
 from tests.ansible.refusals import Case, Refusals, refuse
 from tests.fakes.fake_lpar import ANSIBLE, DEFAULT_CMDLINE, DEFAULT_RELEASE, NOWHERE, FakeLpar, PlayResult
 
-#: Those for measured hosts.
-ALL_PLAYBOOKS = [
-    "ab.yml",
-    "apply.yml",
-    "bisect.yml",
-    "clocks.yml",
-    "deploy.yml",
-    "preflight.yml",
-    "rcu_variants.yml",
-    "regress.yml",
-    "rollback.yml",
-    "time.yml",
-    "trace.yml",
-]
+#: What the others begin with is no playbook of its own.
+ALL_PLAYBOOKS = sorted(
+    path.name for path in (ANSIBLE / "playbooks").glob("*.yml") if path.name != "have_hosts.yml"
+)
 # Modules are started, each in a Python of its own.
 pytestmark = pytest.mark.timeout(600)
 
@@ -580,14 +570,36 @@ def test_an_ansible_that_is_too_old_is_named(host: FakeLpar) -> None:
     assert_fails(result, "this is ansible-core 2.", "and 99.1 or later is needed; run make setup")
 
 
+@pytest.mark.parametrize("playbook", ["schedule", "build"])
+def test_a_run_on_another_host_than_those_of_the_group_looks_for_it(host: FakeLpar, playbook: str) -> None:
+    host.others = {"builder": {"ansible_connection": "local"}}
+
+    result = host.play(f"{playbook}.yml", "--limit", "fake")
+
+    assert_fails(result, "--limit leaves none of localhost: it names fake; name hosts of localhost, or")
+
+    result = host.play(f"{playbook}.yml", "--limit", "fake", **{f"{playbook}_host": "builder"})
+
+    assert_fails(result, "--limit leaves none of builder: it names fake")
+
+    result = host.play(f"{playbook}.yml", **{f"{playbook}_host": "nowhere"})
+
+    assert_fails(result, "the inventory has no host in nowhere")
+
+    result = host.play(f"{playbook}.yml", **{f"{playbook}_host": "builder"})
+
+    assert_fails(result, "Validating arguments against arg spec")
+    assert "[builder]" in result.output.partition("Begin with the first batch")[2]
+
+
 @pytest.mark.parametrize("playbook", ALL_PLAYBOOKS)
-def test_every_playbook_looks_for_hosts(playbook: str) -> None:
-    """By have_hosts.yml, of which the test before shows what comes of it."""
+def test_every_playbook_looks_for_hosts_first(playbook: str) -> None:
+    """By have_hosts.yml, of which the tests before show what comes of it."""
 
     def looks(name: str) -> bool:
-        plays = yaml.safe_load((ANSIBLE / "playbooks" / name).read_text())
-        imported = [play.get("ansible.builtin.import_playbook") for play in plays]
-        return "have_hosts.yml" in imported or any(looks(other) for other in imported if other)
+        (first, *_) = yaml.safe_load((ANSIBLE / "playbooks" / name).read_text())
+        imported = first.get("ansible.builtin.import_playbook", "")
+        return imported == "have_hosts.yml" or (imported != "" and looks(imported))
 
     assert looks(playbook)
 

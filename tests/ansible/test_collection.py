@@ -12,7 +12,7 @@ import yaml
 
 from hotplug_host.errors import ExitCode
 from tests import ROOT
-from tests.fakes.fake_lpar import ANSIBLE, BIN, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import ANSIBLE, BASE_PYTHON, BIN, ROOT_HERE, FakeLpar, PlayResult
 
 GALAXY = yaml.safe_load((ANSIBLE / "galaxy.yml").read_text())
 
@@ -110,6 +110,42 @@ def test_smt_fleet_of_the_wheel_takes_the_playbooks_of_the_collection(
     step = f"ansible-galaxy collection install smt-hotplug-{GALAXY['version']}.tar.gz"
     assert done.stderr == f"smt-fleet: error: the collection smt.hotplug is not installed; {step}\n"
     assert list((tmp_path / "runs").iterdir()) == [made]
+
+
+@pytest.mark.slow
+def test_an_ansible_without_the_tools_beside_it_is_told_so(host: FakeLpar, tmp_path: Path) -> None:
+    """A playbook of the collection looks for the program, and a module for its package."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "bin").mkdir(parents=True)
+    (elsewhere / "bin/python").symlink_to(BASE_PYTHON)
+    (elsewhere / "pyvenv.cfg").write_text(f"home = {Path(BASE_PYTHON).parent}\n")
+    ours = {path.name for path in (ROOT / "tools").glob("*/*")}
+    packages = elsewhere / "packages"
+    packages.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if path.name not in ours:
+            (packages / path.name).symlink_to(path)
+    own = tmp_path / "own.yml"
+    tasks = [{"smt.hotplug.host_state": {"for": "switch"}}]
+    own.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    environment = outside(host, tmp_path, ANSIBLE / "playbooks/collections")
+    environment |= {"PYTHONPATH": str(packages), "ANSIBLE_CALLBACK_RESULT_FORMAT": "yaml"}
+
+    def told(playbook: str) -> str:
+        words = [str(elsewhere / "bin/python"), "-m", "ansible.cli.playbook", *host.options(), playbook]
+        done = subprocess.run(
+            [*ROOT_HERE, *words], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        result = PlayResult(done.returncode, done.stdout)
+        assert result.code == 2, done.stdout + done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+        return result.failures["fake"].strip()
+
+    step = "run make setup, and the ansible-playbook in .venv/bin"
+    program = f"hotplug-timer is not installed beside {elsewhere}/bin/python; {step}"
+    assert told("smt.hotplug.preflight") == program
+    missing = "No module named 'hotplug_common'; install hotplug-acceleration beside ansible-playbook"
+    assert told(str(own)) == missing
 
 
 def test_playbooks_have_names_that_a_collection_can_run() -> None:

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -19,9 +19,10 @@ from typing import Any
 
 import pytest
 
-from tests.ansible.test_ab import OWNER
+from tests.ansible.test_ab import OWNER, assert_back
+from tests.ansible.test_guides import options_of
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import BIN, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import BIN, DEFAULT_CMDLINE, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar
 from tests.samples.costfiles import costs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -41,21 +42,38 @@ class Fleet:
     def first(self) -> FakeLpar:
         return next(iter(self.hosts.values()))
 
-    def call(self, *words: str) -> tuple[int, str]:
-        done = subprocess.run(
+    def begin(self, *words: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        return subprocess.Popen(
             [*ROOT_HERE, str(BIN / "smt-fleet"), words[0], "--output-dir", "runs", *words[1:]],
             env=self.first.environment(),
             cwd=self.folder,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
-            check=False,
+            start_new_session=True,
         )
-        return done.returncode, done.stdout
+
+    def call(self, *words: str) -> tuple[int, str]:
+        with self.begin(*words) as controller:
+            out, _ = controller.communicate()
+        return controller.returncode, out
 
     def start(self, *words: str) -> tuple[int, str]:
+        return self.call(*self.with_hosts(*words))
+
+    def with_hosts(self, command: str, *words: str) -> list[str]:
         inventory, variables = self.first.options()[1::2]
-        return self.call(words[0], "-i", inventory, "-e", variables, *words[1:])
+        return [command, "-i", inventory, "-e", variables, *words]
+
+    def kill_once(self, ready: Callable[[], bool], *words: str) -> None:
+        """Start a run, and kill its controller once something is so."""
+        with self.begin(*self.with_hosts(*words), output=subprocess.DEVNULL) as controller:
+            try:
+                while not ready():
+                    assert controller.poll() is None
+                    time.sleep(0.1)
+            finally:
+                os.killpg(controller.pid, signal.SIGKILL)
 
     def rows(self) -> dict[str, dict[str, Any]]:
         (run,) = (self.folder / "runs").iterdir()
@@ -136,6 +154,26 @@ def test_every_host_has_a_row_and_a_second_run_ends_it(tmp_path: Path, healthy: 
     )
 
 
+def test_hosts_are_brought_back_beside_a_dead_and_a_locked_one(tmp_path: Path) -> None:
+    names = ["lpar1", "lpar2", "lpar3"]
+    made = fleet(tmp_path, ["dead", "locked", *names])
+    trial = f"{DEFAULT_CMDLINE} hotplug_acceleration.variant=patched"
+    for host in made.hosts.values():
+        host.put("proc/cmdline", trial)
+
+    code, out = made.start("rollback")
+
+    assert code == 6, out
+    assert made.verdicts() == {"dead": "unreachable", "locked": "LEFT-CHANGED", **dict.fromkeys(names, "ok")}
+    assert "root@desk has been using this host since" in made.rows()["locked"]["message"]
+    assert "the state of the host cannot be read" in made.rows()["dead"]["message"]
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "failed.txt").read_text().split() == ["dead", "locked"]
+    assert made.hosts["locked"].get("proc/cmdline") == trial
+    for name in names:
+        assert_back(made.hosts[name])
+
+
 def test_a_host_that_is_held_keeps_none_of_the_others_from_their_measurement(tmp_path: Path) -> None:
     made, kernels = measuring(tmp_path, ["locked", "lpar1"])
     variants = [word for kernel in kernels for word in ("--variant", kernel)]
@@ -163,6 +201,7 @@ def test_an_unfit_host_keeps_none_of_the_others_from_the_change(tmp_path: Path) 
 def test_two_hundred_hosts_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With -s it prints the figures of docs/guides/operators/fleet.md: one fake host stands for all."""
     seconds: dict[int, float] = {}
+    megabytes: dict[int, float] = {}
     for count in (20, 200):
         folder = tmp_path / str(count)
         folder.mkdir()
@@ -173,12 +212,13 @@ def test_two_hundred_hosts_are_checked(tmp_path: Path, capsys: pytest.CaptureFix
         seconds[count] = time.monotonic() - begin
         assert code == 0, out
         assert list(made.verdicts().values()) == ["ok-unchanged"] * count
-        megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        megabytes[count] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         with capsys.disabled():
             sys.stdout.write(
-                f"\n{count} hosts, forks=10: {seconds[count]:.0f} s, {megabytes:.0f} MB at most\n"
+                f"\n{count} hosts, forks=10: {seconds[count]:.0f} s, {megabytes[count]:.0f} MB at most\n"
             )
     assert seconds[200] < 15 * seconds[20]
+    assert megabytes[200] - megabytes[20] < 180 * 0.5
 
 
 def test_a_canary_that_fails_keeps_the_others_from_it(tmp_path: Path) -> None:
@@ -349,6 +389,135 @@ def test_kernels_are_compared_on_a_host_before_the_others(tmp_path: Path) -> Non
     assert levels == [["on", "on"]] * 3
 
 
+@pytest.mark.parametrize("healthy", [3, pytest.param(19, marks=pytest.mark.hosts)])
+def test_a_kernel_on_which_the_first_host_does_worse_stays_on_it(tmp_path: Path, healthy: int) -> None:
+    others = [f"lpar{number:02}" for number in range(1, healthy + 1)]
+    made, (_, kernel) = measuring(tmp_path, ["canary", *others])
+    canary = made.hosts["canary"]
+    canary.put("units-6.12-patched.json", json.dumps({"failed": ["multipathd.service"]}))
+
+    code, out = made.start("deploy", "--kernel", kernel.partition("=")[2], "--batches", "1,5,10%")
+
+    assert code == 5, out
+    assert made.verdicts() == {"canary": "failed-restored", **dict.fromkeys(others, "not-reached")}
+    assert made.rows()["canary"]["health"] == "failed: multipathd.service"
+    assert_back(canary)
+    for name in others:
+        assert made.hosts[name].get("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+        assert ["systemctl", "kexec"] not in made.hosts[name].commands()
+        assert not made.hosts[name].staging.exists()
+
+    (canary.root / "units-6.12-patched.json").unlink()
+    code, out = made.call("resume", "last")
+
+    assert code == 0, out
+    assert made.verdicts() == dict.fromkeys(made.hosts, "ok")
+    for host in made.hosts.values():
+        assert host.get("proc/sys/kernel/osrelease") == "6.12-patched"
+
+
+#: Seconds for which ssh's own retries, of which there are more with it, ask a host that is gone.
+BOOT_S = 25
+
+
+@pytest.mark.parametrize(("forks", "silent"), [(1, 1), (2, 2)])
+def test_no_host_leaves_its_kernel_because_others_are_waited_for_first(
+    tmp_path: Path, forks: int, silent: int
+) -> None:
+    """Each that does not come up keeps a fork for the time of a boot, as long as a lone host's way back."""
+    dead = [f"dead{number}" for number in range(1, silent + 1)]
+    fine = [f"lpar{number}" for number in range(1, 4 - silent)]
+    made, (_, kernel) = measuring(tmp_path, [*dead, *fine])
+    for name in dead:
+        made.hosts[name].put("fault", "hangs")
+
+    code, out = made.start(
+        *("deploy", "--kernel", kernel.partition("=")[2], "--batches", "3", "--max-failed", "100"),
+        *("-e", f"ab_boot_timeout={BOOT_S}", "--", "--forks", str(forks)),
+    )
+
+    assert code == 6, out
+    assert made.verdicts() == {**dict.fromkeys(dead, "LEFT-CHANGED"), **dict.fromkeys(fine, "ok")}
+    for name in fine:
+        assert made.hosts[name].get("proc/sys/kernel/osrelease") == "6.12-patched"
+        timer = "hotplug-acceleration-fallback.timer"
+        armed = re.search("OnBootSec=([0-9]+)", made.hosts[name].get(f"{timer}.unit"))
+        assert armed
+        assert BOOT_S < float(made.hosts[name].get(f"{timer}.ran")) < float(armed[1])
+
+
+@pytest.mark.parametrize("command", ["deploy"])
+def test_variables_that_are_texts_mean_the_same(tmp_path: Path, command: str) -> None:
+    """AWX gives those of a survey as they are typed; `smt-fleet` has numbers."""
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2"])
+    words = {
+        "deploy": ["--kernel", kernels[1].partition("=")[2]],
+        "ab": [*(word for kernel in kernels for word in ("--variant", kernel)), "--boots", "2"],
+    }
+    in_order = ("--check", "--forks", "1")
+    tomorrow = f"{datetime.now() + timedelta(days=1):%Y-%m-%dT%H:%M}"
+    flow = ("--batches", "1,2", "--max-failed", "60", "--until", tomorrow, "--minutes", "30")
+    code, planned = made.start(command, *words[command], *flow, "--", *in_order)
+    assert code == 0, planned
+    (run,) = (tmp_path / "runs").iterdir()
+    given = json.loads((run / "variables.json").read_text())
+    defaults = {
+        name: option["default"]
+        for name, option in options_of(("settings", "main"), ("fleet", "end"), (command, "main")).items()
+        if option.get("type") in ("bool", "int") and "default" in option
+    }
+    # What follows -e wins over the variables of smt-fleet.
+    texts = {name: as_text(value) for name, value in (defaults | given | made.first.variables).items()}
+
+    result = made.first.play(f"{command}.yml", *in_order, **texts)
+
+    assert result.code == 0, result.output
+    assert result.output.strip() in planned
+    assert [result.output.count(f"PLAY [{name}") for name in ("Leave hosts", "Measure variants")] == [
+        2 * (command == "deploy"),
+        2 * (command == "ab"),
+    ]
+
+    result = made.first.play(f"{command}.yml", **texts)
+
+    assert result.code == 0, result.output
+    for name, host in made.hosts.items():
+        if command == "deploy":
+            assert host.get("proc/sys/kernel/osrelease") == "6.12-patched"
+        else:
+            assert_back(host)
+            assert [path.name for path in sorted((run / "raw" / name).iterdir())] == [
+                *("01-stock.jsonl", "02-patched.jsonl", "03-patched.jsonl", "04-stock.jsonl")
+            ]
+
+
+def as_text(value: Any) -> Any:
+    """A value as a survey gives it: choices and numbers are text, several of them a list of that."""
+    if isinstance(value, (bool, int)):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return [as_text(one) for one in value]
+    return value
+
+
+def test_a_switch_whose_controller_is_gone_tells_how_far_it_is_and_what_it_took(tmp_path: Path) -> None:
+    """The tool tells the first time after 30 s, and the one that goes on prints that."""
+    pause = 40
+    made = fleet(tmp_path, ["lpar1"])
+    host = made.first
+    host.install_ppc64_cpu(path="control", pause=pause)
+    host.put("slow-timing", "")
+    made.kill_once(lambda: host.has("ppc64_cpu.log"), "apply", "--level", "off")
+
+    code, out = made.call("resume", "last")
+
+    assert code == 0, out
+    assert re.search(r"\[1/1\] smt=off: 5 CPUs online, 2 wanted, 3\d s so far", out)
+    assert host.get("ppc64_cpu.log").splitlines() == ["--smt=off"]
+    assert made.verdicts() == {"lpar1": "ok"}
+    assert pause < made.rows()["lpar1"]["switch_seconds"] < 2 * pause
+
+
 def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
     made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
     made.hosts["lpar1"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
@@ -383,26 +552,12 @@ def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path
     if command == "regress":
         words = [word for kernel in kernels for word in f"--{kernel}".split("=", 1)]
         where = ["--dir", str(results)]
-    inventory, variables = made.first.options()[1::2]
-    controller = subprocess.Popen(
-        [
-            *(*ROOT_HERE, str(BIN / "smt-fleet"), command, "--output-dir", "runs", "-i", inventory),
-            *("-e", variables, *words, *where, "-e", "ab_iterations=1"),
-        ],
-        env=made.first.environment(),
-        cwd=made.folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        # Its second kernel is booted: there are results of the first one.
-        while not lpar2.has("proc/cmdline") or "variant=patched" not in lpar2.get("proc/cmdline"):
-            assert controller.poll() is None
-            time.sleep(0.1)
-    finally:
-        os.killpg(controller.pid, signal.SIGKILL)
-        controller.wait()
+
+    def its_second_kernel_is_booted() -> bool:
+        """There are results of the first one."""
+        return lpar2.has("proc/cmdline") and "variant=patched" in lpar2.get("proc/cmdline")
+
+    made.kill_once(its_second_kernel_is_booted, command, *words, *where, "-e", "ab_iterations=1")
     (run,) = (tmp_path / "runs").iterdir()
 
     code, out = made.call("status", run.name, "--format", "json")

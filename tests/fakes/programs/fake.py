@@ -145,6 +145,7 @@ def unit_file(verb: str, name: str) -> int:
         import time  # noqa: PLC0415 - see above
 
         (ROOT / f"{name}.ran").write_text(f"{time.time() - active.stat().st_mtime}\n")
+        (ROOT / f"{name}.unit").write_text((UNITS / name).read_text())
         active.unlink()
     elif verb in ("enable", "start"):
         (enabled if verb == "enable" else active).touch()
@@ -175,8 +176,10 @@ def systemctl(argv: list[str]) -> int:
             os.kill(int(UNIT.read_text()), 15)
         return 0
     if verb == "is-active":
-        sys.stdout.write("active\n" if unit_runs() else "inactive\n")
-        return 0 if unit_runs() else 3
+        runs = unit_runs()
+        if "--quiet" not in argv:
+            sys.stdout.write("active\n" if runs else "inactive\n")
+        return 0 if runs else 3
     raise SystemExit(f"systemctl {verb} is not faked")
 
 
