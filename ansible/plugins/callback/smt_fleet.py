@@ -28,9 +28,15 @@ from typing import Any
 from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
-from smt_fleet.inventory import GROUP
-from smt_fleet.recorder import Recorder
-from smt_fleet.unled import Unled
+try:
+    from smt_fleet.inventory import GROUP
+    from smt_fleet.recorder import Recorder
+    from smt_fleet.unled import Unled
+except ImportError:
+    # The playbooks refuse to run then, and name what is missing; a plugin that cannot be loaded would come first.
+    MISSING = True
+else:
+    MISSING = False
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]
@@ -43,6 +49,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **words: Any) -> None:
         super().__init__(*arguments, **words)
+        self.disabled = MISSING
         self.recorder: Recorder | None = None
         self.playbook = self.job = ""
 
