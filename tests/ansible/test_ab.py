@@ -502,6 +502,33 @@ def test_rollback_ends_where_an_update_replaced_the_default_kernel(host: FakeLpa
 
 
 @pytest.mark.slow
+def test_rollback_of_installed_kernels_ends_where_an_update_replaced_the_default_one(host: FakeLpar) -> None:
+    """By what the boot loader names; what comes up instead of that is refused."""
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE, "variant": ""}
+    record |= {"smt_level": "on", "online": "0-15", "present": "0-15", "trials": [DEFAULT_RELEASE, INSTALLED]}
+    host.debian(INSTALLED, "6.12-updated")
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER | {"default": record}))
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+    host.put("grubenv.json", json.dumps({"saved_entry": "6.12-updated"}))
+    host.put("boot/vmlinux-6.12-updated", "6.12-another")
+
+    assert_fails(
+        host.play("rollback.yml", ab_break_lock=True),
+        "came back with another kernel: the boot loader names 6.12-updated as default, found 6.12-another",
+    )
+    host.put("boot/vmlinux-6.12-updated", "6.12-updated")
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert f"the default kernel is 6.12-updated now and was {DEFAULT_RELEASE} before the run" in result.flat
+    assert "fake runs its default kernel 6.12-updated" in result.flat
+    assert len([command for command in host.commands() if "reboot" in command]) == 2
+    assert not host.staging.exists()
+
+
+@pytest.mark.slow
 def test_rollback_leaves_a_kexec_image_that_is_not_ours(host: FakeLpar) -> None:
     host.put("sys/kernel/kexec_loaded", "1")
 

@@ -238,6 +238,48 @@ def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeLpar) ->
 
 
 @pytest.mark.slow
+def test_a_rollback_ends_where_the_former_default_is_gone(host: FakeLpar) -> None:
+    """An update of the host has removed it: GRUB boots what it chooses, which the record does not name."""
+    host.debian("6.12-updated")
+    host.put("grubenv.json", json.dumps({"saved_entry": DEFAULT_RELEASE}))
+    artifact = host.packed("patched", "deb")
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+    assert result.code == 0, result.output
+    menu, entries = host.get("boot/grub/grub.cfg"), json.loads(host.get("installed.json"))
+    first = f"menuentry '{DEFAULT_RELEASE}'"
+    host.put(
+        "boot/grub/grub.cfg", f"{menu[: menu.index(first)]}{menu[menu.index('}', menu.index(first)) + 1 :]}"
+    )
+    host.put("installed.json", json.dumps({"": entries["6.12-updated"]} | entries))
+    host.put("boot/vmlinux-6.12-updated", "6.12-another")
+
+    # What runs then is what the boot loader names, or it is refused.
+    assert_fails(host.play("rollback.yml"), "names 6.12-updated as default, found 6.12-another")
+    assert json.loads(host.get("grubenv.json")) == {}
+    host.put("boot/vmlinux-6.12-updated", "6.12-updated")
+    host.put("proc/sys/kernel/osrelease", RELEASE)
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert f"the default kernel is 6.12-updated now and was {DEFAULT_RELEASE} before the run" in result.flat
+    assert not host.staging.exists()
+
+
+@pytest.mark.slow
+def test_a_kernel_that_panics_does_not_become_the_default(host: FakeLpar) -> None:
+    """No name of a variant on its command line would tell it from the kernel that comes up instead."""
+    host.distribution(*DISTRIBUTIONS["debian"][:2])
+    artifact = host.packed("patched", "deb", boots="PANIC")
+
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+
+    assert_fails(result, f"wanted {RELEASE} with no variant, found {DEFAULT_RELEASE}", "The host is back on")
+    assert json.loads(host.get("grubenv.json")).get("saved_entry") is None
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> None:
     """Such as without the firewall, which its configuration lacks."""
     both = {"enabled": ["firewalld.service", "sshd.service"]}
