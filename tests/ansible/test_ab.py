@@ -48,6 +48,13 @@ def assert_fails(result: PlayResult, *messages: str) -> None:
         assert message in result.flat, result.output
 
 
+def secure_boot(host: FakeLpar) -> None:
+    """Enforce a static secure boot, as firmware of POWER tells it."""
+    told = host.root / "proc/device-tree/ibm,secure-boot"
+    told.parent.mkdir(parents=True)
+    told.write_bytes(b"\0\0\0\2")
+
+
 def loads(host: FakeLpar) -> list[str]:
     """The command line of every kernel that was loaded, in order."""
     loading = [command for command in host.commands() if command[:2] == ["kexec", "--load"]]
@@ -247,6 +254,12 @@ def switched_clocksource(host: FakeLpar) -> None:
     host.put("var/lib/hotplug-acceleration/clocksource.json", json.dumps(found))
 
 
+def installed_on_secure_boot(host: FakeLpar) -> dict[str, Any]:
+    host.debian(INSTALLED)
+    secure_boot(host)
+    return {"ab_variants": AS_INSTALLED}
+
+
 ARTIFACT = "variant 'patched': {work}/artifacts/patched/artifact.json "
 REFUSED = [
     Case(
@@ -329,6 +342,11 @@ REFUSED = [
             " playbooks/clocks.yml -e clocks_restore=true"
         ],
         prepare=switched_clocksource,
+    ),
+    Case(
+        "secure",
+        [f"secure boot is on, and /boot/vmlinux-{INSTALLED} has no signature; sign the image with a key"],
+        prepare=installed_on_secure_boot,
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
-from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
+from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads, secure_boot
 from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
 
 # Modules are started, each in a Python of its own.
@@ -404,10 +404,9 @@ def on_debian(host: FakeLpar) -> dict[str, Any]:
 
 
 def on_secure_boot(host: FakeLpar) -> dict[str, Any]:
-    """A static secure boot that is enforced, as firmware of POWER tells it."""
-    told = host.root / "proc/device-tree/ibm,secure-boot"
-    told.parent.mkdir(parents=True)
-    told.write_bytes(b"\0\0\0\2")
+    """Its kernel is locked down, as distributions do it."""
+    secure_boot(host)
+    host.put("sys/kernel/security/lockdown", "none [integrity] confidentiality")
     return on_debian(host)
 
 
@@ -501,6 +500,17 @@ REFUSED = [
         ["secure boot is on, and {work}/packed/patched/vmlinux has no signature; sign the image"],
         {"boot": "once"},
         on_secure_boot,
+    ),
+    Case(
+        "secure-default",
+        ["secure boot is on, and {work}/packed/patched/vmlinux has no signature; sign the image"],
+        {"boot": "default", "deploy_default_confirmed": RELEASE},
+        on_secure_boot,
+    ),
+    Case(
+        "secure-kexec",
+        ["the kernel is locked down (integrity), and {work}/packed/patched/vmlinux has no signature; sign"],
+        prepare=on_secure_boot,
     ),
     Case(
         "large",
