@@ -276,6 +276,11 @@ def test_an_installed_kernel_is_read_on_the_host(host: FakeHost) -> None:
     verdict, reasons = told()
     assert (verdict, "comes without modules" in reasons) == (NO_GO, True)
     host.put("lib/modules/6.12-debian/modules.alias", "alias fs-xfs xfs\n")
+    for word, stays in (("quiet", True), ("panic=0", True), ("panic=10", False)):
+        host.put("proc/cmdline", f"root=/dev/vda {word}")
+        verdict, reasons = told()
+        assert (verdict == WARNINGS) == stays
+        assert ("one that panics stays until somebody resets the host; add panic=10" in reasons) == stays
     assert told() == (GO, "")
 
 

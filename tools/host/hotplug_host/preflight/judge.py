@@ -355,6 +355,16 @@ def _installed(facts: Facts) -> Iterator[tuple[str, str]]:
             f"secure boot is on, and {' and '.join(unread)} cannot be read, so its signature is not checked",
             "make sure that it is signed: the boot loader stops at an image that is not",
         )
+    # Their boot entries are the distribution's. That of the kernel that runs most often has the same words.
+    if facts.installed and not any(
+        word.startswith("panic=") and word != "panic=0" for word in facts.cmdline.split()
+    ):
+        yield (
+            "an installed kernel is booted with its own command line, and that of the running one has no"
+            " panic=, so one that panics stays until somebody resets the host",
+            "add panic=10 to the command line of its boot entry, and where dracut made its initial RAM disk"
+            " rd.shell=0 rd.emergency=reboot",
+        )
 
 
 def _fallback(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
