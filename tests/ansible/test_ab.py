@@ -38,6 +38,13 @@ def assert_fails(result: PlayResult, *messages: str) -> None:
         assert message in result.flat, result.output
 
 
+def secure_boot(host: FakeLpar) -> None:
+    """Enforce a static secure boot, as firmware of POWER tells it."""
+    told = host.root / "proc/device-tree/ibm,secure-boot"
+    told.parent.mkdir(parents=True)
+    told.write_bytes(b"\0\0\0\2")
+
+
 def loads(host: FakeLpar) -> list[str]:
     """The command line of every kernel that was loaded, in order."""
     loading = [command for command in host.commands() if command[:2] == ["kexec", "--load"]]
@@ -237,6 +244,12 @@ def switched_clocksource(host: FakeLpar) -> None:
     host.put("var/lib/hotplug-acceleration/clocksource.json", json.dumps(found))
 
 
+def installed_on_secure_boot(host: FakeLpar) -> dict[str, Any]:
+    host.debian(INSTALLED)
+    secure_boot(host)
+    return {"ab_variants": AS_INSTALLED}
+
+
 ARTIFACT = "variant 'patched': {work}/artifacts/patched/artifact.json "
 REFUSED = [
     Case(
@@ -319,6 +332,11 @@ REFUSED = [
             " playbooks/clocks.yml -e clocks_restore=true"
         ],
         prepare=switched_clocksource,
+    ),
+    Case(
+        "secure",
+        [f"secure boot is on, and /boot/vmlinux-{INSTALLED} has no signature; sign the image with a key"],
+        prepare=installed_on_secure_boot,
     ),
 ]
 
@@ -489,6 +507,33 @@ def test_rollback_ends_where_an_update_replaced_the_default_kernel(host: FakeLpa
     assert result.code == 0, result.output
     assert result.changed() == 0
     assert [command for command in host.commands() if "reboot" in command] == reboots
+
+
+@pytest.mark.slow
+def test_rollback_of_installed_kernels_ends_where_an_update_replaced_the_default_one(host: FakeLpar) -> None:
+    """By what the boot loader names; what comes up instead of that is refused."""
+    record = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE, "variant": ""}
+    record |= {"smt_level": "on", "online": "0-15", "present": "0-15", "trials": [DEFAULT_RELEASE, INSTALLED]}
+    host.debian(INSTALLED, "6.12-updated")
+    host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER | {"default": record}))
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+    host.put("grubenv.json", json.dumps({"saved_entry": "6.12-updated"}))
+    host.put("boot/vmlinux-6.12-updated", "6.12-another")
+
+    assert_fails(
+        host.play("rollback.yml", ab_break_lock=True),
+        "came back with another kernel: the boot loader names 6.12-updated as default, found 6.12-another",
+    )
+    host.put("boot/vmlinux-6.12-updated", "6.12-updated")
+    host.put("proc/sys/kernel/osrelease", INSTALLED)
+
+    result = host.play("rollback.yml", ab_break_lock=True)
+
+    assert result.code == 0, result.output
+    assert f"the default kernel is 6.12-updated now and was {DEFAULT_RELEASE} before the run" in result.flat
+    assert "fake runs its default kernel 6.12-updated" in result.flat
+    assert len([command for command in host.commands() if "reboot" in command]) == 2
+    assert not host.staging.exists()
 
 
 @pytest.mark.slow

@@ -188,3 +188,56 @@ def test_a_trial_kernel_is_told_from_the_default(
     state: dict[str, Any], record: dict[str, Any], trial: bool
 ) -> None:
     assert decisions.boot_is_trial({"variant": None, "deployment": None} | state, record) is trial
+
+
+@pytest.mark.parametrize(
+    ("found", "record", "loader", "told"),
+    [
+        ("6.12-debian", DEFAULT, {"release": "6.12-debian"}, ""),
+        ("6.12-debian", DEFAULT, {}, ""),
+        ("6.12-debian", {}, {"release": "6.12-debian"}, ""),
+        ("6.12-debian-2", {}, {"why": "no GRUB"}, ""),
+        (
+            "6.12-debian-2",
+            DEFAULT,
+            {"release": "6.12-debian-2"},
+            "now and was 6.12-debian before the run; check",
+        ),
+        (
+            "6.12-debian-2",
+            DEFAULT,
+            {"why": "no GRUB"},
+            "the run (what the boot loader names cannot be read: no GRUB)",
+        ),
+        (
+            "6.12-debian",
+            DEFAULT,
+            {"release": "6.12-debian-2"},
+            "the boot loader names 6.12-debian-2 as default, and",
+        ),
+        ("6.12-debian-2", DEFAULT, {"release": "6.12-debian-3"}, "NO: the boot loader names 6.12-debian-3"),
+        ("6.12-debian-2", {}, {"release": "6.12-debian"}, "NO: the boot loader names 6.12-debian as default"),
+        ("6.12-smt", DEFAULT | {"trials": ["6.12-smt"]}, {"why": "no GRUB"}, "NO: came back with 6.12-smt"),
+        (
+            "6.12-smt",
+            DEFAULT | {"trials": ["6.12-smt"]},
+            {"release": "6.12-debian"},
+            "NO: with 6.12-smt, a kernel",
+        ),
+        ("6.12-smt", DEFAULT | {"trials": ["6.12-smt"]}, {"release": "6.12-smt"}, "is 6.12-smt now and was"),
+        ("6.12-deployed", DEFAULT, {"release": "6.12-deployed"}, "NO: with 6.12-deployed, a kernel of a run"),
+        ("6.12-b", {"release": "6.12-a", "variant": "a"}, {}, "NO: with 6.12-b, a kernel of a run"),
+    ],
+)
+def test_what_runs_after_a_rollback_is_held_against_the_boot_loader(
+    found: str, record: dict[str, Any], loader: dict[str, str], told: str
+) -> None:
+    """A problem is marked by NO: each of them fails the rollback, and a warning does not."""
+    state = {"variant": "patched", "release": "6.12-trial", "deployment": {"release": "6.12-deployed"}}
+
+    findings = decisions.boot_default_findings(found, state, record, loader)
+
+    stops, words = told.startswith("NO: "), told.removeprefix("NO: ")
+    assert bool(findings["problem"]) == stops
+    assert bool(findings["warning"]) == (not stops and told != "")
+    assert words in findings["problem"] + findings["warning"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.ansible.refusals import Case, Refusals, refuse
-from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads
+from tests.ansible.test_ab import OWNER, assert_back, assert_fails, loads, secure_boot
 from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, FakeLpar, PlayResult, files_below
 
 # Modules are started, each in a Python of its own.
@@ -241,6 +241,48 @@ def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeLpar) ->
 
 
 @pytest.mark.slow
+def test_a_rollback_ends_where_the_former_default_is_gone(host: FakeLpar) -> None:
+    """An update of the host has removed it: GRUB boots what it chooses, which the record does not name."""
+    host.debian("6.12-updated")
+    host.put("grubenv.json", json.dumps({"saved_entry": DEFAULT_RELEASE}))
+    artifact = host.packed("patched", "deb")
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+    assert result.code == 0, result.output
+    menu, entries = host.get("boot/grub/grub.cfg"), json.loads(host.get("installed.json"))
+    first = f"menuentry '{DEFAULT_RELEASE}'"
+    host.put(
+        "boot/grub/grub.cfg", f"{menu[: menu.index(first)]}{menu[menu.index('}', menu.index(first)) + 1 :]}"
+    )
+    host.put("installed.json", json.dumps({"": entries["6.12-updated"]} | entries))
+    host.put("boot/vmlinux-6.12-updated", "6.12-another")
+
+    # What runs then is what the boot loader names, or it is refused.
+    assert_fails(host.play("rollback.yml"), "names 6.12-updated as default, found 6.12-another")
+    assert json.loads(host.get("grubenv.json")) == {}
+    host.put("boot/vmlinux-6.12-updated", "6.12-updated")
+    host.put("proc/sys/kernel/osrelease", RELEASE)
+
+    result = host.play("rollback.yml")
+
+    assert result.code == 0, result.output
+    assert f"the default kernel is 6.12-updated now and was {DEFAULT_RELEASE} before the run" in result.flat
+    assert not host.staging.exists()
+
+
+@pytest.mark.slow
+def test_a_kernel_that_panics_does_not_become_the_default(host: FakeLpar) -> None:
+    """No name of a variant on its command line would tell it from the kernel that comes up instead."""
+    host.distribution(*DISTRIBUTIONS["debian"][:2])
+    artifact = host.packed("patched", "deb", boots="PANIC")
+
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+
+    assert_fails(result, f"wanted {RELEASE} with no variant, found {DEFAULT_RELEASE}", "The host is back on")
+    assert json.loads(host.get("grubenv.json")).get("saved_entry") is None
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> None:
     """Such as without the firewall, which its configuration lacks."""
     both = {"enabled": ["firewalld.service", "sshd.service"]}
@@ -365,10 +407,9 @@ def on_debian(host: FakeLpar) -> dict[str, Any]:
 
 
 def on_secure_boot(host: FakeLpar) -> dict[str, Any]:
-    """A static secure boot that is enforced, as firmware of POWER tells it."""
-    told = host.root / "proc/device-tree/ibm,secure-boot"
-    told.parent.mkdir(parents=True)
-    told.write_bytes(b"\0\0\0\2")
+    """Its kernel is locked down, as distributions do it."""
+    secure_boot(host)
+    host.put("sys/kernel/security/lockdown", "none [integrity] confidentiality")
     return on_debian(host)
 
 
@@ -462,6 +503,17 @@ REFUSED = [
         ["secure boot is on, and {work}/packed/patched/vmlinux has no signature; sign the image"],
         {"boot": "once"},
         on_secure_boot,
+    ),
+    Case(
+        "secure-default",
+        ["secure boot is on, and {work}/packed/patched/vmlinux has no signature; sign the image"],
+        {"boot": "default", "deploy_default_confirmed": RELEASE},
+        on_secure_boot,
+    ),
+    Case(
+        "secure-kexec",
+        ["the kernel is locked down (integrity), and {work}/packed/patched/vmlinux has no signature; sign"],
+        prepare=on_secure_boot,
     ),
     Case(
         "large",

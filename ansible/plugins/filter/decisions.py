@@ -23,6 +23,7 @@ OURS = re.compile(r"\s*\bhotplug_acceleration\.\S+")
 PANICS = re.compile(r"(^|\s)panic=-?[1-9]")
 #: In dracut's emergency shell, neither panic= nor the timer of the way back would help.
 INITRD_WORDS = "rd.shell=0 rd.emergency=reboot"
+LOOK_AT_CONSOLE = "look at its console for why the default kernel did not start"
 
 
 def ab_problems(settings: Mapping[str, Any]) -> list[str]:
@@ -120,6 +121,40 @@ def boot_is_trial(state: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
     return default != "" or state["release"] in [deployed, *record.get("trials", [])]
 
 
+def boot_default_findings(
+    found: str, state: Mapping[str, Any], record: Mapping[str, Any], loader: Mapping[str, Any]
+) -> dict[str, str]:
+    """Return the `problem` and the `warning` of the release FOUND, which a host runs as its default.
+
+    STATE is the host's before a reboot, RECORD that before the run. LOADER has the `release` that the boot
+    loader names as default now, or `why` that cannot be read; neither where there was no reboot.
+    """
+    named, before = loader.get("release", ""), record.get("release", found)
+    deployed = (state["deployment"] or {}).get("release", "")
+    trial = boot_is_trial({**state, "release": found, "variant": record.get("variant", "")}, record)
+    unread = f" (what the boot loader names cannot be read: {loader['why']})" if loader.get("why") else ""
+    problem = warning = ""
+    # A package may have made the kernel of a run the default meanwhile.
+    if trial and (found == deployed or found != named):
+        problem = f"the host came back with {found}, a kernel of a run{unread}; {LOOK_AT_CONSOLE}"
+    elif named and found not in (named, record.get("release")):
+        problem = (
+            "the host came back with another kernel:"
+            f" the boot loader names {named} as default, found {found}; {LOOK_AT_CONSOLE}"
+        )
+    elif found != before:
+        warning = (
+            f"the default kernel is {found} now and was {before} before the run{unread};"
+            " check that an update of the host explains that"
+        )
+    elif named and found != named:
+        warning = (
+            f"the boot loader names {named} as default, and {found} came up, as before the run;"
+            " look at the boot loader's configuration"
+        )
+    return {"problem": problem, "warning": warning}
+
+
 def _variant_problems(settings: Mapping[str, Any]) -> list[str]:
     variants = settings["variants"]
     names = [str(one["name"]) for one in variants]
@@ -179,6 +214,7 @@ FILTERS: tuple[Callable[..., Any], ...] = (
     smt_result,
     boot_command_line,
     boot_is_trial,
+    boot_default_findings,
 )
 
 

@@ -7,21 +7,22 @@ description:
   - Knows Debian and Ubuntu, the RHEL family, and SLES.
   - Knows GRUB with BLS entries (grubby), and GRUB with C(custom.cfg).
   - A package puts its kernel below C(/boot/hotplug-acceleration/); it runs no script.
-  - C(look) and C(booted) change nothing; they refuse a boot loader that does not boot an entry just once.
+  - C(look), C(read) and C(booted) change nothing.
+  - C(look) and C(booted) refuse a boot loader that does not boot an entry just once.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
 attributes:
   check_mode:
-    description: V(look) and V(booted) also run in check mode; the other tasks are skipped.
+    description: V(look), V(read) and V(booted) also run in check mode; the other tasks are skipped.
     support: partial
 options:
   action:
     description: >-
-      V(look) checks the boot loader, V(once) installs the package and has its entry booted the next time,
-      V(booted) checks that it is booted no second time, V(default) makes it the default, V(remove) puts the
-      default back and removes the entry and the package.
+      V(look) checks the boot loader, V(read) tells the release that it boots by default, V(once) installs the
+      package and has its entry booted the next time, V(booted) checks that it is booted no second time,
+      V(default) makes it the default, V(remove) puts the default back and removes the entry and the package.
     type: str
-    choices: [look, once, booted, default, remove]
+    choices: [look, read, once, booted, default, remove]
     required: true
   installed:
     description: >-
@@ -86,10 +87,22 @@ EXAMPLES = """
 RETURN = """
 default:
   description: The entry that is booted by default.
-  returned: success
+  returned: success, but for V(read)
+  type: str
+gone:
+  description: The entry that was the default before, and is there no more; GRUB chooses the default then.
+  returned: with V(remove), where it is gone
   type: str
 present:
   description: Whether the kernel has an entry.
-  returned: success
+  returned: success, but for V(read)
   type: bool
+release:
+  description: C(uname -r) of the kernel that is booted by default; empty where that cannot be told.
+  returned: with V(read)
+  type: str
+why:
+  description: Why that cannot be told.
+  returned: with V(read)
+  type: str
 """

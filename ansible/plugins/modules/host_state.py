@@ -47,6 +47,10 @@ options:
     description: Images without a signature, which secure boot refuses.
     type: list
     elements: str
+  installed:
+    description: Releases of the installed kernels that the boot loader is to boot.
+    type: list
+    elements: str
   kernel:
     description: Kernels to boot, as C(python -m hotplug_common.kernel.drivers ARTIFACT) prints them.
     type: list

@@ -280,7 +280,7 @@ def grubby(argv: list[str]) -> int:
         sys.stdout.write((entries[saved]["image"] if saved in entries else "/boot/vmlinuz-default") + "\n")
     elif "set-default" in options:
         environment["saved_entry"] = f"machine-{Path(options['set-default']).parent.name}"
-    elif name not in entries:
+    elif name not in entries and not (image.startswith("/boot/vmlinuz-") and (ROOT / image[1:]).exists()):
         return 1
     elif "remove-kernel" in options:
         del entries[name]

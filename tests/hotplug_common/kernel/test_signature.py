@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotplug_common.kernel import signature
+from hotplug_host.preflight.signature import APPENDED, is_signed
 
 
 def pe(kind: int, table: int, size: int) -> bytes:
@@ -39,14 +40,14 @@ def pe(kind: int, table: int, size: int) -> bytes:
 def test_images_are_told_apart(tmp_path: Path, data: bytes, signed: bool) -> None:
     image = tmp_path / "vmlinux"
     image.write_bytes(data)
-    assert signature.is_signed(image) is signed
+    assert is_signed(image) is signed
 
 
 @given(st.binary(max_size=200))
 def test_any_file_is_read(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     image = tmp_path_factory.getbasetemp() / "any"
     image.write_bytes(data)
-    assert signature.is_signed(image) is data.endswith(signature.APPENDED)
+    assert is_signed(image) is data.endswith(APPENDED)
 
 
 def test_the_unsigned_ones_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,8 +154,18 @@ def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) ->
         code, answer = entry(host, action)
         assert (code, answer["changed"]) == (0, True)
     assert answer["default"] == IMAGE
+    # An update has removed its kernel: the boot loader chooses, until it is there again.
+    code, answer = entry(host, "remove", f"--former-default={before['default']}")
+    assert (code, answer["changed"], answer["gone"]) == (0, True, before["default"])
+    assert "saved_entry" not in json.loads(host.get("grubenv.json"))
+    for image in (before["default"], IMAGE):
+        host.put(image.lstrip("/"), "kernel")
+    for action in ("once", "default"):
+        assert entry(host, action)[0] == 0
     code, answer = entry(host, "remove", f"--former-default={before['default']}")
     assert (code, answer["changed"], answer["default"]) == (0, True, before["default"])
+    assert "gone" not in answer
+    assert json.loads(host.get("grubenv.json"))["saved_entry"]
 
 
 MENU = """custom.cfg next_entry
@@ -233,10 +243,34 @@ def test_a_run_of_installed_kernels_begins_on_the_default_one(
     installed: Ask, default: str, saved: str, boots: str
 ) -> None:
     code, answer = installed("look", default=default, saved=saved)
+    read = installed("read", default=default, saved=saved)[1]
+    assert (read["release"] or "something unknown", bool(read["why"])) == (boots, not read["release"])
     if boots == "6.12-default":
         assert (code, answer["changed"]) == (0, False)
     else:
         assert (code, f"GRUB boots {boots} by default and 6.12-default runs" in answer["error"]) == (3, True)
+
+
+@pytest.mark.parametrize("former", ["Advanced options>Debian, with Linux 6.12-default", "6.12-gone", ""])
+def test_a_former_default_that_is_gone_is_left_to_grub(debian: FakeLpar, entry: Ask, former: str) -> None:
+    """Also where GRUB no longer goes by what was saved."""
+    debian.put("boot/grub/grub.cfg", MENU.replace("@DEFAULT@", "0"))
+    debian.put("grubenv.json", json.dumps({"saved_entry": f"hotplug-acceleration-{RELEASE}"}))
+    code, answer = entry(debian, "remove", f"--former-default={former}")
+    assert (code, answer["changed"]) == (0, True)
+    gone = former == "6.12-gone"
+    assert answer.get("gone", "") == (former if gone else "")
+    assert answer["default"] == ("" if gone else former)
+
+
+def test_a_default_that_cannot_be_read_is_no_fault(host: FakeLpar, step: Step) -> None:
+    words = ("boot-entry", "--action=read", "--release=6.12", f"--sysroot={host.root}")
+    code, answer = step(*words)
+    assert (code, answer["release"], "is none of debian" in answer["why"]) == (0, "", True)
+    host.distribution("ID=debian\n", "grub")
+    (host.root / "boot/grub/grub.cfg").unlink()
+    code, answer = step(*words)
+    assert (code, answer["release"], "does not boot by GRUB" in answer["why"]) == (0, "", True)
 
 
 @pytest.mark.slow
@@ -250,6 +284,7 @@ def test_an_installed_kernel_of_the_rhel_family_is_found_by_grubby(host: FakeLpa
     assert json.loads(host.get("grubenv.json"))["next_entry"] == "machine-boot"
     host.put("proc/sys/kernel/osrelease", "default")
     assert step("boot-entry", "--action=look", *words)[0] == 0
+    assert step("boot-entry", "--action=read", *words)[1]["release"] == "default"
 
 
 def test_a_package_that_the_distribution_does_not_install_is_refused(debian: FakeLpar, entry: Ask) -> None:

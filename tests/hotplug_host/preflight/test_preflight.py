@@ -243,6 +243,47 @@ def test_secure_boot_takes_signed_kernels(host: FakeHost, purpose: str, unsigned
     assert ("the boot loader takes only a signed image" in reasons) == (purpose == "install")
 
 
+def test_an_installed_kernel_is_read_on_the_host(host: FakeHost) -> None:
+    """Its signature counts under secure boot, its configuration always; each is named where it is missing."""
+    host.put("proc/mounts", "/dev/nowhere / xfs rw 0 0\n")
+
+    def told() -> tuple[str, str]:
+        facts = read_facts(FakeSysfs(host), host.root / "staging", installed=("6.12-debian",))
+        return said(facts, purpose="ab", kexec=False)
+
+    verdict, reasons = told()
+    assert verdict == WARNINGS
+    assert "the configuration of 6.12-debian is not known, so its drivers are not checked" in reasons
+    assert "signature" not in reasons
+
+    secure = host.root / "proc/device-tree/ibm,secure-boot"
+    secure.parent.mkdir(parents=True)
+    secure.write_bytes(b"\0\0\0\2")
+    verdict, reasons = told()
+    assert verdict == WARNINGS
+    assert "/boot/vmlinuz-6.12-debian cannot be read, so its signature is not checked" in reasons
+
+    host.put("boot/vmlinux-6.12-debian", "kernel")
+    host.put("boot/config-6.12-debian", "CONFIG_SMP=y\n")
+    verdict, reasons = told()
+    assert verdict == NO_GO
+    assert "secure boot is on, and /boot/vmlinux-6.12-debian has no signature; sign the image" in reasons
+    assert "the kernel 6.12-debian lacks CONFIG_XFS_FS" in reasons
+
+    host.put("boot/vmlinux-6.12-debian", "kernel~Module signature appended~")
+    needed = "CONFIG_PPC_PSERIES=y\nCONFIG_LPARCFG=y\nCONFIG_CRASH_DUMP=y\n"
+    host.put("boot/config-6.12-debian", f"{needed}CONFIG_XFS_FS=m\n")
+    verdict, reasons = told()
+    assert (verdict, "comes without modules" in reasons) == (NO_GO, True)
+    host.put("lib/modules/6.12-debian/modules.alias", "alias fs-xfs xfs\n")
+    for word, stays in (("quiet", True), ("panic=0", True), ("panic=10", False)):
+        host.put("proc/cmdline", f"root=/dev/vda {word}")
+        verdict, reasons = told()
+        assert (verdict == WARNINGS) == stays
+        assert ("one that panics stays until somebody resets the host; add panic=10" in reasons) == stays
+    assert told() == (GO, "")
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [

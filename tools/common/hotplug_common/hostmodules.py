@@ -161,7 +161,7 @@ MODULES: Mapping[str, HostModule] = {
         ("boot-entry",),
         "the boot entry of {release} refuses: {action}",
         "see to it, or deploy by kexec",
-        reads=frozenset({"look", "booted"}),
+        reads=frozenset({"look", "read", "booted"}),
     ),
     "boot_fallback": HostModule(
         ("boot-fallback",),

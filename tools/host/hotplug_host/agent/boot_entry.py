@@ -34,8 +34,7 @@ WORD = re.compile(r"[^\s']+\Z")
 MENU = re.compile(r"""\s*(?:menuentry|submenu)\s+(['"])(?P<title>.*?)\1(?P<options>.*)\{$""")
 MENU_ID = re.compile(r"(?:--id|\$menuentry_id_option)\s+'([^']+)'")
 MENU_IMAGE = re.compile(r"\s*linux\S*\s+['\"]?(\S+?)['\"]?(?:\s|$)")
-#: What precedes the release in the name of an image.
-IMAGE_NAME = re.compile(r".*/(?:vmlinu[xz]|bzImage|Image)-")
+IMAGE_NAME = re.compile(r".*/(?:vmlinu[xz]|bzImage|Image)-(\S+)\Z")
 RECOVERY = re.compile("recovery|rescue", re.IGNORECASE)
 #: What a run adds to a command line.
 OWN_WORD = re.compile(r"\s*\bhotplug_acceleration\.\S+")
@@ -54,11 +53,17 @@ class Entry:
 
 @dataclass
 class MenuEntry:
-    """An entry of grub.cfg: the names that lead to it from the outermost menu, each an id or a title."""
+    """An entry or a submenu of grub.cfg: the names that lead to it, each an id or a title."""
 
     names: list[tuple[str, str]]
     places: list[int]
-    release: str = ""
+    image: str = ""
+    """What it boots, if that is Linux."""
+
+    @property
+    def release(self) -> str:
+        """Return the release of what it boots; empty where that cannot be told."""
+        return release_of(self.image)
 
     @property
     def path(self) -> str:
@@ -73,8 +78,14 @@ class MenuEntry:
         )
 
 
+def release_of(image: str) -> str:
+    """Return the release in the name of an installed image; empty for another name."""
+    found = IMAGE_NAME.match(image)
+    return found[1] if found else ""
+
+
 def read_menu(config: str) -> list[MenuEntry]:
-    """Return the entries of grub.cfg that boot Linux, in their order, without those for rescue."""
+    """Return the entries and submenus of grub.cfg, in their order."""
     entries: list[MenuEntry] = []
     above: list[MenuEntry | None] = []
     counts = [0]
@@ -87,15 +98,15 @@ def read_menu(config: str) -> list[MenuEntry]:
             counts[-1] += 1
             counts.append(0)
             above.append(entry)
+            entries.append(entry)
         elif line.rstrip().endswith("{"):
             above.append(None)
         elif line.strip() == "}" and above:
             if above.pop():
                 counts.pop()
         elif above and above[-1] and (image := MENU_IMAGE.match(line)):
-            above[-1].release = IMAGE_NAME.sub("", image[1])
-            entries.append(above[-1])
-    return [entry for entry in entries if not RECOVERY.search("".join(entry.names[-1]))]
+            above[-1].image = image[1]
+    return entries
 
 
 class Tools:
@@ -132,6 +143,8 @@ class Loader:
 
     def __init__(self, tools: Tools, entry: Entry, prefix: str, directory: Path) -> None:
         self.tools, self.entry, self.prefix, self.directory = tools, entry, prefix, directory
+        self.gone = ""
+        """The default from before, where it is there no more."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables of the environment block."""
@@ -184,6 +197,10 @@ class Loader:
         self.tools.say(f"{self.prefix}-editenv", "-", "unset", "next_entry")
         return True
 
+    def leave_default(self) -> None:
+        """Leave it to GRUB what it boots by default."""
+        self.tools.say(f"{self.prefix}-editenv", "-", "unset", "saved_entry")
+
     def require_disarmed(self) -> None:
         """Raise ToolError when GRUB has booted the entry and would again, and take that back first."""
         wanted = self.identify()
@@ -212,9 +229,13 @@ class Custom(Loader):
         """The lines around our entry."""
         return f"### BEGIN {self.entry.id} ###\n", f"### END {self.entry.id} ###\n"
 
+    def entries(self) -> str:
+        """Return what the file has."""
+        return self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+
     def others(self) -> tuple[str, str]:
         """Return what the file has beside our entry, and our entry."""
-        text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        text = self.entries()
         begin, end = self.marks
         before, found, rest = text.partition(begin)
         if not found:
@@ -302,12 +323,17 @@ class Custom(Loader):
         """Boot WANTED by default."""
         if self.default() == wanted:
             return False
-        self.require_kept_default()
         if wanted:
             self.tools.say(f"{self.prefix}-set-default", wanted)
         else:
-            self.tools.say(f"{self.prefix}-editenv", "-", "unset", "saved_entry")
+            self.leave_default()
         return True
+
+    def has(self, entry: str) -> bool:
+        """Whether GRUB has an entry; a grub.cfg without any may take them from elsewhere."""
+        config = self.config()
+        menu = read_menu(f"{config}\n{self.entries()}")
+        return entry == "" or not read_menu(config) or any(one.called(entry) for one in menu)
 
     def own_default(self) -> str:
         """Return what `default` says when the entry is the default."""
@@ -315,7 +341,11 @@ class Custom(Loader):
 
     def find(self, release: str) -> str:
         """Return GRUB's name for the entry of an installed kernel; ToolError without one."""
-        found = [entry for entry in read_menu(self.config()) if entry.release == release]
+        found = [
+            entry
+            for entry in read_menu(self.config())
+            if entry.release == release and not RECOVERY.search("".join(entry.names[-1]))
+        ]
         if not found:
             raise ToolError(f"{self.directory}/grub.cfg has no entry for {release}: install its package")
         # The outermost one is that of whatever kernel is the newest.
@@ -326,16 +356,16 @@ class Custom(Loader):
         config = self.config()
         literal = re.search(r'^\s*set default="([^"$]*)"', config, re.MULTILINE)
         wanted = self.default() if SAVED_DEFAULT.search(config) else literal[1] if literal else ""
-        entries = read_menu(config)
-        return next((entry.release for entry in entries if entry.called(wanted or "0")), "")
+        menu = read_menu(f"{config}\n{self.entries()}")
+        return next((entry.release for entry in menu if entry.called(wanted or "0")), "")
 
 
 class Bls(Loader):
     """Entries that grubby writes."""
 
-    def info(self) -> str | None:
-        """Return what grubby says of the image, None when it knows no entry of it."""
-        return self.tools.call("grubby", f"--info={self.entry.image}", may_fail=True)
+    def info(self, image: str = "") -> str | None:
+        """Return what grubby says of an image, ours unless told; None when it knows no entry of it."""
+        return self.tools.call("grubby", f"--info={image or self.entry.image}", may_fail=True)
 
     def present(self) -> bool:
         """Whether the entry is there."""
@@ -382,6 +412,10 @@ class Bls(Loader):
         self.tools.say("grubby", f"--set-default={wanted}")
         return True
 
+    def has(self, entry: str) -> bool:
+        """Whether grubby knows an entry of an image."""
+        return self.info(entry) is not None
+
     def own_default(self) -> str:
         """Return what `default` says when the entry is the default."""
         return self.entry.image
@@ -394,7 +428,7 @@ class Bls(Loader):
 
     def default_release(self) -> str:
         """Return the release of what GRUB boots by default."""
-        return IMAGE_NAME.sub("", self.default())
+        return release_of(self.default())
 
 
 #: Kinds of configuration, by their names in the table of distributions.
@@ -403,7 +437,9 @@ KINDS: dict[str, type[Custom] | type[Bls]] = {"custom": Custom, "bls": Bls}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the step."""
-    parser.add_argument("--action", choices=["look", "once", "booted", "default", "remove"], required=True)
+    parser.add_argument(
+        "--action", choices=["look", "read", "once", "booted", "default", "remove"], required=True
+    )
     parser.add_argument("--release", required=True, help="uname -r of the kernel")
     parser.add_argument(
         "--installed",
@@ -426,14 +462,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Do what was asked for; ToolError when the boot loader is not as asked for."""
-    family = family_of(read_os_release(Sysfs(arguments.sysroot)))
-    directory = arguments.sysroot / family.directory.lstrip("/")
+    if arguments.action == "read":
+        return {"changed": False, **read_default(arguments)}
     if arguments.installed:
-        image = f"/boot/vmlinuz-{arguments.release}"
-        entry = Entry("", image, "", "", "")
-        there = KINDS[family.kind](Tools(dict(family.programs)), entry, family.prefix, directory)
+        there = of_installed(arguments)
         changed = do_installed(there, arguments)
         return {"changed": changed, "present": True, "default": there.default()}
+    family = family_of(read_os_release(Sysfs(arguments.sysroot)))
     package = Package.from_artifact(arguments.package, family)
     entry = Entry(
         f"hotplug-acceleration-{arguments.release}",
@@ -443,9 +478,28 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         arguments.initrd,
     )
     tools = Tools({**family.programs, **package.programs})
+    directory = arguments.sysroot / family.directory.lstrip("/")
     loader = KINDS[family.kind](tools, entry, family.prefix, directory)
     changed = do(loader, package, arguments)
-    return {"changed": changed, "present": loader.present(), "default": loader.default()}
+    gone = {"gone": loader.gone} if loader.gone else {}
+    return {"changed": changed, "present": loader.present(), "default": loader.default(), **gone}
+
+
+def of_installed(options: argparse.Namespace) -> Custom | Bls:
+    """Return the boot loader, for an installed kernel."""
+    family = family_of(read_os_release(Sysfs(options.sysroot)))
+    entry = Entry("", f"/boot/vmlinuz-{options.release}", "", "", "")
+    directory = options.sysroot / family.directory.lstrip("/")
+    return KINDS[family.kind](Tools(dict(family.programs)), entry, family.prefix, directory)
+
+
+def read_default(options: argparse.Namespace) -> dict[str, str]:
+    """Return the `release` of what is booted by default; where it cannot be told, `why`."""
+    try:
+        release = of_installed(options).default_release()
+    except ToolError as fault:
+        return {"release": "", "why": str(fault)}
+    return {"release": release, "why": "" if release else "the default entry names no installed kernel"}
 
 
 def do_installed(loader: Custom | Bls, options: argparse.Namespace) -> bool:
@@ -485,12 +539,13 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         return False
     if options.action == "remove":
         # The default first: an entry that is gone would leave a default that nothing has.
-        former = options.former_default
-        changed = loader.make_default(former) if loader.default() == loader.own_default() else False
+        ours = loader.default() == loader.own_default()
+        changed = put_back(loader, options.former_default) if ours else False
         armed = loader.disarm()
         removed = loader.remove()
         return package.remove(options.sysroot, options.release) or removed or armed or changed
     if options.action == "default":
+        loader.require_kept_default()
         return loader.make_default(loader.own_default())
     installed = package.install(options.package_file, options.sysroot, options.release)
     check_image(options.sysroot / loader.entry.image.lstrip("/"), options.sha256)
@@ -501,3 +556,12 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         loader.make_default(before)
     armed = loader.arm()
     return installed or added or armed
+
+
+def put_back(loader: Custom | Bls, former: str) -> bool:
+    """Boot FORMER by default again, or what GRUB chooses where that is gone; return whether it changed."""
+    if loader.has(former):
+        return loader.make_default(former)
+    loader.gone = former
+    loader.leave_default()
+    return True

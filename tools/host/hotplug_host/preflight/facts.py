@@ -20,6 +20,7 @@ from hotplug_host.holder import LOCK, LOCK_KEYS, read_applied, read_record
 from hotplug_host.hostinfo import read_machine, read_os_release, read_rcu
 from hotplug_host.lease import describe_held
 from hotplug_host.preflight.hardware import Hardware, read_hardware
+from hotplug_host.preflight.installed import Installed, read_installed
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.system import CRASH_LOADED, FADUMP, read_mounts
 from hotplug_host.preflight.workloads import Workloads, read_workloads
@@ -123,6 +124,8 @@ class Facts:
     """Who holds the host, and whether that run is alive; empty where it is free."""
     bulk_chunk: int | None = None
     """How many CPUs the patched kernel switches at once; None on a kernel without the patches."""
+    installed: tuple[Installed, ...] = ()
+    """The installed kernels that somebody asked for."""
 
     @property
     def deployed(self) -> bool:
@@ -134,8 +137,13 @@ class Facts:
         )
 
 
-def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
-    """Gather all of it; records of runs are in STAGING, FILES are those to say of whether they are there."""
+def read_facts(
+    fs: Sysfs, staging: Path, files: tuple[str, ...] = (), installed: tuple[str, ...] = ()
+) -> Facts:
+    """Gather all of it; records of runs are in STAGING, FILES are those to say of whether they are there.
+
+    INSTALLED are the releases of installed kernels to read.
+    """
     cmdline = fs.read_optional("/proc/cmdline") or ""
     tag = TAG.search(cmdline)
     cpus, going, online = _read_cpus(fs)
@@ -170,6 +178,7 @@ def read_facts(fs: Sysfs, staging: Path, files: tuple[str, ...] = ()) -> Facts:
         services=_read_services(fs),
         boot_read_only=_is_boot_read_only(fs),
         hardware=read_hardware(fs),
+        installed=tuple(read_installed(fs, release) for release in installed),
     )
 
 

@@ -5,7 +5,7 @@ Pure: facts and a plan in, a verdict with reasons out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
@@ -92,6 +92,7 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.purpose in BOOTS:
         yield from _clocksource(facts)
         yield from _drivers(facts, plan, stops=True)
+        yield from _unsigned_installed(facts)
     if plan.purpose == INSTALL:
         yield from _installing(facts, plan)
     if plan.purpose != SWITCH:
@@ -151,7 +152,7 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             "sign the images and set ab_kexec_file_load=true",
         )
     elif locked and plan.unsigned:
-        yield f"the kernel is locked down ({kexec.lockdown}), and {_unsigned(plan)}", SIGN
+        yield f"the kernel is locked down ({kexec.lockdown}), and {_unsigned(plan.unsigned)}", SIGN
     if plan.initrd and not facts.files.get(plan.initrd):
         yield f"the initial RAM disk {plan.initrd} is not on the host", "set ab_initrd to one that is"
 
@@ -167,10 +168,12 @@ def _clocksource(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _drivers(facts: Facts, plan: Plan, *, stops: bool) -> Iterator[tuple[str, str]]:
-    for kernel in plan.kernels:
+    kernels = [(kernel, bool(plan.initrd)) for kernel in plan.kernels]
+    # The host's tools have made those an initial RAM disk.
+    for kernel, initrd in [*kernels, *((one.kernel, True) for one in facts.installed)]:
         # Of a kernel for another machine, preflight says that.
         if kernel.arch in ("", facts.machine):
-            for found in findings(facts.hardware, kernel, bool(plan.initrd), plan.allow_missing):
+            for found in findings(facts.hardware, kernel, initrd, plan.allow_missing):
                 if found.stops == stops:
                     yield found.text, found.step
 
@@ -190,7 +193,7 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield "/boot is mounted read-only", "mount it writable, or deploy by kexec"
     # The boot loader would stop at it, where neither panic= nor the timer of the way back exists.
     if facts.platform.secure_boot and plan.unsigned:
-        yield f"secure boot is on, and {_unsigned(plan)}", SIGN
+        yield f"secure boot is on, and {_unsigned(plan.unsigned)}", SIGN
     free, needed = facts.boot_free_bytes, plan.boot_bytes + BOOT_MARGIN_BYTES
     # A package that is deployed already takes no more.
     installed = (facts.deployment or {}).get("boot", "kexec") != "kexec"
@@ -201,6 +204,13 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
             f" {_size(-(-needed // MIB) * MIB)} there",
             "remove unused kernels, or deploy by kexec",
         )
+
+
+def _unsigned_installed(facts: Facts) -> Iterator[tuple[str, str]]:
+    unsigned = [kernel.image for kernel in facts.installed if kernel.signed is False]
+    # As with a package that is deployed.
+    if facts.platform.secure_boot and unsigned:
+        yield f"secure boot is on, and {_unsigned(unsigned)}", SIGN
 
 
 def _expediting(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -241,6 +251,7 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _fallback(facts, plan)
     if plan.purpose in BOOTS:
         yield from _drivers(facts, plan, stops=False)
+        yield from _installed(facts)
     yield from _services(facts, plan)
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (
@@ -337,6 +348,25 @@ def _slow(facts: Facts) -> Iterator[tuple[str, str]]:
         )
 
 
+def _installed(facts: Facts) -> Iterator[tuple[str, str]]:
+    unread = [kernel.image for kernel in facts.installed if kernel.signed is None]
+    if facts.platform.secure_boot and unread:
+        yield (
+            f"secure boot is on, and {' and '.join(unread)} cannot be read, so its signature is not checked",
+            "make sure that it is signed: the boot loader stops at an image that is not",
+        )
+    # Their boot entries are the distribution's. That of the kernel that runs most often has the same words.
+    if facts.installed and not any(
+        word.startswith("panic=") and word != "panic=0" for word in facts.cmdline.split()
+    ):
+        yield (
+            "an installed kernel is booted with its own command line, and that of the running one has no"
+            " panic=, so one that panics stays until somebody resets the host",
+            "add panic=10 to the command line of its boot entry, and where dracut made its initial RAM disk"
+            " rd.shell=0 rd.emergency=reboot",
+        )
+
+
 def _fallback(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     if facts.watchdog is None:
         yield (
@@ -354,9 +384,9 @@ def _fallback(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
 
 
-def _unsigned(plan: Plan) -> str:
+def _unsigned(images: Sequence[str]) -> str:
     """Return which kernels have no signature, in words."""
-    return f"{' and '.join(plan.unsigned)} {'has' if len(plan.unsigned) == 1 else 'have'} no signature"
+    return f"{' and '.join(images)} {'has' if len(images) == 1 else 'have'} no signature"
 
 
 def _tasks(groups: Iterable[Tasks]) -> str:

@@ -21,6 +21,8 @@ class PreflightSettings:
 
     plan: Plan
     files: tuple[str, ...] = ()
+    installed: tuple[str, ...] = ()
+    """Releases of the installed kernels that the boot loader is to boot."""
     as_json: bool = False
 
 
@@ -28,7 +30,7 @@ def preflight(settings: PreflightSettings, fs: Sysfs, stream: TextIO) -> None:
     """Look, judge and print; ToolError (ENVIRONMENT) for a host that is no-go, unless JSON says so."""
     plan = settings.plan
     files = tuple(dict.fromkeys((*settings.files, *filter(None, [plan.initrd]))))
-    facts = read_facts(fs, Path(plan.staging), files)
+    facts = read_facts(fs, Path(plan.staging), files, settings.installed)
     judgement = judge(facts, plan)
     if settings.as_json:
         answer = {

@@ -310,6 +310,13 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         help="a kernel that carries no signature is to be booted; may be given again",
     )
     parser.add_argument(
+        "--installed",
+        action="append",
+        default=[],
+        metavar="RELEASE",
+        help="an installed kernel that the boot loader is to boot; may be given again",
+    )
+    parser.add_argument(
         "--kernel",
         type=kernel,
         action="append",
@@ -387,7 +394,9 @@ def look(arguments: argparse.Namespace) -> None:
         rollback=arguments.rollback,
     )
     preflight(
-        PreflightSettings(plan, tuple(arguments.file), arguments.json), Sysfs(arguments.sysroot), sys.stdout
+        PreflightSettings(plan, tuple(arguments.file), tuple(arguments.installed), arguments.json),
+        Sysfs(arguments.sysroot),
+        sys.stdout,
     )
 
 
