@@ -88,7 +88,8 @@ class Host:
         elif kind == "failed" and not self.judged:
             self.message = event["message"]
         elif kind == "ended":
-            self.end(failed=bool(self.measured) if self.judged else event["failed"], changed=event["changed"])
+            broke = event["failed"] and not self.judged
+            self.end(failed=bool(self.measured) or broke, changed=event["changed"])
 
     def end(self, *, failed: bool, changed: bool) -> None:
         """Note how the host ended, as far as it is known yet."""
@@ -108,6 +109,8 @@ class Host:
             self.held = bool(value)
         elif name == "fleet_begun":
             self.begun = self.turn = bool(value)
+        elif name == "fleet_late":
+            self.message = value
         elif name == "fleet_done":
             self.end(failed=False, changed=self.touched)
         elif name == "regress_failure":

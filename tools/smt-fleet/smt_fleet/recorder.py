@@ -14,6 +14,7 @@ FACTS = (
     "boot_proof_seen",
     "fleet_begun",
     "fleet_done",
+    "fleet_late",
     "preflight_record",
     "regress_failure",
     "regress_judged",
@@ -33,6 +34,7 @@ STATE_KEYS = ("release", "cpus")
 PHASES = {
     **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
     "ab/check": "check",
+    "ab/regress_check": "check",
     "boot/before": "verify",
     "boot/kexec": "change",
     "boot/proof": "verify",
