@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +93,8 @@ def last_seen(output: Path) -> dict[str, Seen]:
 
 def job_of(words: Mapping[str, Any]) -> Job:
     """Return what a run does on each host, as a plan and a playbook describe it."""
-    kernels = zip_longest(words.get("artifacts", []), words.get("expedited", []), fillvalue=False)
+    files = words.get("artifacts", [])
+    kernels = zip(files, words.get("expedited", [False] * len(files)), strict=True)
     return Job(
         words["action"],
         str(words.get("level", "")),
