@@ -12,13 +12,14 @@ interrupted=99
 
 usage() {
     cat <<USAGE
-Usage: ansible/regress.sh DIR [--until HH:MM] [option of ansible-playbook]...
+Usage: ansible/regress.sh DIR [--until TIME] [option of ansible-playbook]...
 
   DIR            absolute path for the results, the history and the trend page; one run at a time works on it
-  --until HH:MM  begin no host that could not be ready by then; fleet_host_minutes is how long one takes
+  --until TIME   HH:MM or YYYY-MM-DDTHH:MM: begin no host that could not be ready by then; fleet_host_minutes is
+                 how long one takes, where fleet_costs_dir has no costs that predict it
 
 Ends with 8 (regression), 5 (a newest run failed), 9 (not enough history yet) or 0, or with 3 when the run did not get
-to its end. Needs ansible-playbook and hotplug-timer on PATH.
+to its end. Needs ansible-playbook, hotplug-timer and the python3 beside them on PATH.
 
 Example:
   ansible/regress.sh /srv/regress --until 06:00 -i inventory/example -e @vars.json
@@ -41,9 +42,8 @@ esac
 
 window=()
 if [[ ${1-} == --until ]]; then
-    [[ ${2-} =~ ^([01][0-9]|2[0-3]):[0-5][0-9]$ ]] || die "'${2-}' is no time of the day; give it as 06:00" "$exit_usage"
-    end=$(date --date "$2" +%FT%H:%M)
-    [[ $end > $(date +%FT%H:%M) ]] || end=$(date --date "tomorrow $2" +%FT%H:%M)
+    # -P: not what happens to be in the directory from which it is started.
+    end=$(python3 -P -m smt_fleet.window -- "${2-}")
     window=(-e "fleet_window_end=$end")
     shift 2
 fi

@@ -16,15 +16,16 @@ from hypothesis import strategies as st
 from tests.fakes.fake_lpar import ANSIBLE
 
 
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("decisions", ANSIBLE / "plugins/filter/decisions.py")
+def load(name: str) -> ModuleType:
+    """Return a file of filters as the module it is."""
+    spec = importlib.util.spec_from_file_location(name, ANSIBLE / f"plugins/filter/{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-decisions = _load()
+decisions = load("decisions")
 STOCK, PATCHED = {"name": "stock", "artifact": "/a.json"}, {"name": "patched", "release": "running"}
 
 
@@ -44,8 +45,9 @@ def settings(**changed: Any) -> dict[str, Any]:
 
 
 def test_filters_have_the_names_that_roles_use() -> None:
-    found = decisions.FilterModule().filters()
-    files = [path for path in (ANSIBLE / "roles").rglob("*.yml") if "smt.hotplug." in path.read_text()]
+    modules = [load(path.stem) for path in (ANSIBLE / "plugins/filter").glob("*.py")]
+    found = {name: one for module in modules for name, one in module.FilterModule().filters().items()}
+    files = [path for part in ("roles", "playbooks") for path in (ANSIBLE / part).rglob("*.yml")]
     used = {name for path in files for name in re.findall(r"[|] smt[.]hotplug[.](\w+)", path.read_text())}
     assert set(found) == used
     assert all(function.__doc__ for function in found.values())

@@ -123,11 +123,16 @@ def test_no_host_begins_after_a_time_of_the_day(controller: Controller, minutes:
     assert "--until" not in controller.arguments()
 
 
-@pytest.mark.parametrize("wanted", ["24:00", "6", "", "06:00; true"])
-def test_what_is_no_time_of_the_day_is_refused(controller: Controller, wanted: str) -> None:
+def test_the_window_may_end_on_another_day(controller: Controller) -> None:
+    controller.run(controller.directory, "--until", "2031-02-03T04:30")
+    assert controller.arguments()[-1] == "fleet_window_end=2031-02-03T04:30"
+
+
+@pytest.mark.parametrize("wanted", ["24:00", "6", "", "--help", "06:00; true"])
+def test_what_is_no_time_is_refused(controller: Controller, wanted: str) -> None:
     done = controller.run(controller.directory, "--until", wanted)
     assert done.returncode == 2
-    assert f"'{wanted}' is no time of the day; give it as 06:00" in done.stderr
+    assert f"'{wanted}' is no time; give HH:MM or YYYY-MM-DDTHH:MM" in done.stderr
     assert controller.arguments() == []
 
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -335,6 +336,34 @@ def test_no_host_begins_after_the_window(tmp_path: Path) -> None:
     assert made.hosts["lpar1"].online == set(range(8))
 
 
+@pytest.mark.parametrize("command", ["apply", "regress"])
+def test_a_host_that_is_at_work_when_the_window_passes_ends_its_work(tmp_path: Path, command: str) -> None:
+    """The first host's hook, which runs once it has begun, brings the end of the window."""
+    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
+    window, hook = tmp_path / "window", tmp_path / "before.yml"
+    window.write_text(f"{datetime.now() + timedelta(hours=2):%Y-%m-%dT%H:%M}")
+    content = {"content": "2026-01-01T04:30", "dest": str(window), "mode": "0644"}
+    hook.write_text(json.dumps([{"ansible.builtin.copy": content, "delegate_to": "localhost"}]))
+    made.first.variables |= {
+        "fleet_window_end": f"{{{{ lookup('ansible.builtin.file', '{window}') }}}}",
+        "fleet_hook_before": str(hook),
+    }
+    words = ("apply", "--level", "off") if command == "apply" else history(tmp_path, kernels)
+
+    code, out = made.start(*words, "--minutes", "60")
+
+    assert code == 7, out
+    assert made.verdicts() == {"lpar1": "ok", "lpar2": "not-reached", "lpar3": "not-reached"}
+    rows = made.rows()
+    late = "not begun, as it could not be ready by 2026-01-01T04:30"
+    assert [rows[name]["message"] for name in made.hosts] == [None, late, late]
+    assert not made.hosts["lpar2"].commands()
+    assert not made.hosts["lpar1"].has("var/lib/hotplug-acceleration/lock.json"), "it is given back"
+    if command == "regress":
+        assert len(list((tmp_path / "history").glob("runs/*/raw/lpar1/*.jsonl"))) == 3
+        assert "TASK [ab : Ask the history]" in out
+
+
 def test_hooks_of_the_operator_and_the_change_are_part_of_it(tmp_path: Path) -> None:
     made = fleet(tmp_path, ["lpar1", "lpar2"])
     made.hosts["lpar2"].stick(6)
@@ -518,25 +547,33 @@ def test_a_switch_whose_controller_is_gone_tells_how_far_it_is_and_what_it_took(
     assert pause < made.rows()["lpar1"]["switch_seconds"] < 2 * pause
 
 
-def test_a_history_is_kept_of_hosts_of_which_one_fails(tmp_path: Path) -> None:
-    made, kernels = measuring(tmp_path, ["lpar1", "lpar2", "lpar3"])
-    made.hosts["lpar1"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+def history(folder: Path, kernels: Sequence[str]) -> tuple[str, ...]:
+    """The words of a regression run that keeps its history in a folder."""
     artifacts = [word for kernel in kernels for word in f"--{kernel}".split("=", 1)]
-    words = ("regress", *artifacts, "--dir", str(tmp_path / "history"), "-e", "ab_iterations=1")
+    return ("regress", *artifacts, "--dir", str(folder / "history"), "-e", "ab_iterations=1")
+
+
+def test_a_history_is_kept_of_hosts_of_which_some_are_unfit(tmp_path: Path) -> None:
+    """A host that is held or dead keeps none of the others from their measurement, though it is the first."""
+    made, kernels = measuring(tmp_path, ["locked", "dead", "lpar1"])
+    words = history(tmp_path, kernels)
 
     code, out = made.start(*words)
 
-    assert code == 7, out
-    assert made.verdicts() == {"lpar1": "unfit", "lpar2": "not-reached", "lpar3": "not-reached"}
-    assert "TASK [ab : Ask the history]" not in out
+    assert code == 3, out
+    assert made.verdicts() == {"locked": "unfit", "dead": "unreachable", "lpar1": "ok"}
+    assert "TASK [ab : Ask the history]" in out
+    runs = [json.loads(line) for line in (tmp_path / "history/history/runs.jsonl").read_text().splitlines()]
+    failed = Counter((run["host"], bool(run["failed"])) for run in runs)
+    assert failed == {("locked", True): 3, ("dead", True): 3, ("lpar1", False): 3}
 
     shutil.rmtree(tmp_path / "runs")
-    for host in made.hosts.values():
-        host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
-    code, out = made.start(*words, "--max-failed", "100")
+    made.hosts["lpar1"].put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
+    made.first.hosts.pop("dead")
+    code, out = made.start(*words, "-e", "regress_run=next")
 
     assert code == 3, out
-    assert made.verdicts() == dict.fromkeys(made.hosts, "unfit")
+    assert made.verdicts() == {"locked": "unfit", "lpar1": "unfit"}
     assert "TASK [ab : Ask the history]" in out
     assert "root@desk has been using this host since" in made.rows()["lpar1"]["message"]
 
@@ -570,6 +607,18 @@ def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path
     }
     assert "its lease runs out in " in rows["lpar2"]["lock"]
     assert rows["lpar1"]["lock"] is None
+
+    if command == "regress":
+        # The next night's run, before a rollback, leaves that host as it is.
+        given = made.with_hosts(command, *words, *where, "-e", "ab_iterations=1")
+        code, out = made.call(*given, "--limit", "lpar1,lpar2")
+        assert code == 3, out
+        (night,) = set((tmp_path / "runs").iterdir()) - {run}
+        rows = json.loads((night / "summary.json").read_text())["hosts"]
+        assert [row["verdict"] for row in rows] == ["ok-unchanged", "unfit"]
+        runs = [json.loads(line) for line in (results / "history/runs.jsonl").read_text().splitlines()]
+        kept = {(one["variant"], one["failed"] is None) for one in runs if one["host"] == "lpar2"}
+        assert kept == {("stock", True), ("expedited", True), ("patched", False)}, "the dead run's are added"
 
     token = json.loads(lpar2.get("var/lib/hotplug-acceleration/lock.json"))["token"]
     lpar2.put(f"units-{DEFAULT_RELEASE}.json", json.dumps({"failed": ["srv.mount"]}))
@@ -667,3 +716,10 @@ def test_costs_are_held_against_the_kernels_that_are_booted(tmp_path: Path) -> N
 
     assert code == 0, out
     assert re.search(rf"lpar1: \d+ x smt=off \(stock\) {RANGE}, \d+ x smt=on", " ".join(out.split()))
+
+    code, out = made.start(*history(tmp_path, kernels), *costs)
+
+    assert code == 0, out
+    stock = rf"\d x smt=off \(stock\) {RANGE}, \d x smt=on \(stock\) {RANGE}"
+    by_kind = rf"lpar1: {stock}, 2 x smt=off \(expedited\)"
+    assert re.search(rf"{by_kind} {RANGE}", " ".join(out.split()))

@@ -21,6 +21,7 @@ import pytest
 from hotplug_common import lock
 from hotplug_host.errors import ToolError
 from smt_fleet import cli, runs
+from smt_fleet.costs import CHUNKS_PATCH
 from tests.smt_fleet.test_costs import RELEASE, answer
 from tests.smt_fleet.test_forecast import TIMER
 
@@ -345,6 +346,7 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
     assert stand.call("regress", *hosts, "--build", "6.12", "--dir", str(stand.folder / "kept"))[0] == 0
     given = variables(stand.calls()[-1])
     assert (given["regress_build"], given["regress_artifacts"]) == ("6.12", {})
+    assert "ab_iterations" not in given, "those of the inventory hold"
     for words in ((), files[:2], (*files, "--build", "6.12")):
         code, _, err = stand.call("regress", *hosts, *words, "--dir", str(stand.folder / "kept"))
         assert code == 2
@@ -475,6 +477,16 @@ def test_a_plan_has_what_the_costs_of_hosts_predict(stand: Stand) -> None:
     code, out, _ = stand.call("plan", "ab", *hosts, *variants, "--limit", "lpar1", "--format", "json")
     # Three timed and one counted in each of eight boots.
     assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 9 * 15 + 32 * 90
+
+    (stand.folder / "p.json").write_text(json.dumps({"patches": [CHUNKS_PATCH]}))
+    files = ("--stock", str(stand.folder / "k.json"), "--patched", str(stand.folder / "p.json"))
+    nightly = ("plan", "regress", *hosts, "--dir", "kept", "--limit", "lpar1", "--format", "json")
+    code, out, _ = stand.call(*nightly, *files, "--iterations", "1")
+    # One timed and one counted in each of three boots; the last of four brings the host back.
+    assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 4 * 15 + 2 * (90 + 15 + 1) + 1
+    code, out, _ = stand.call(*nightly, "--build", "6.12")
+    # Of a kernel that is not built yet it is not known what it has: it counts as stock.
+    assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 4 * 15 + 4 * (90 + 15 + 90)
 
 
 def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:

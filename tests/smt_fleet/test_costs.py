@@ -82,26 +82,33 @@ def test_a_switch_is_that_of_the_kernel_that_runs(
 
 def test_a_deployment_switches_on_the_old_kernel_and_back_on_the_new_one() -> None:
     off = Seen(RELEASE, 240, 1920)
-    assert minutes(Job("deploy", patched=(True,)), off) == BESIDE_MIN + BOOT_MIN + 30 + 1
-    assert minutes(Job("deploy", patched=(False,)), off) == BESIDE_MIN + BOOT_MIN + 30 + 60
+    assert minutes(Job("deploy", kernels=(Kernel.PATCHED,)), off) == BESIDE_MIN + BOOT_MIN + 30 + 1
+    assert minutes(Job("deploy", kernels=(Kernel.STOCK,)), off) == BESIDE_MIN + BOOT_MIN + 30 + 60
     # A host that nobody has looked at may have SMT off.
-    assert minutes(Job("deploy", patched=(True,)), None) == BESIDE_MIN + BOOT_MIN + 31
-    assert minutes(Job("deploy", patched=(True,))) == BESIDE_MIN + BOOT_MIN
-    assert forecast("lpar1", costs(), Job("deploy", patched=(True,)), LPAR).words == "no switch"
+    assert minutes(Job("deploy", kernels=(Kernel.PATCHED,)), None) == BESIDE_MIN + BOOT_MIN + 31
+    assert minutes(Job("deploy", kernels=(Kernel.PATCHED,))) == BESIDE_MIN + BOOT_MIN
+    assert forecast("lpar1", costs(), Job("deploy", kernels=(Kernel.PATCHED,)), LPAR).words == "no switch"
 
 
 def test_a_comparison_switches_on_each_kernel_in_each_boot() -> None:
-    job = Job("ab", patched=(False, True), boots=4, iterations=2)
+    job = Job("ab", kernels=(Kernel.STOCK, Kernel.PATCHED), boots=4, iterations=2)
     stock, patched = 8 * (3600 + 1800), 8 * (60 + 6)
     assert minutes(job) == math.ceil(BESIDE_MIN + 9 * BOOT_MIN + (stock + patched) / 60)
     found = forecast("lpar1", costs(), job, LPAR)
     assert found.words.startswith("8 x smt=off (stock) 2400 to 3600 s, 8 x smt=on (stock)")
-    timed = Job("ab", patched=(False,), boots=4, iterations=1, operations=("smt=off@5000",))
+    timed = Job("ab", kernels=(Kernel.STOCK,), boots=4, iterations=1, operations=("smt=off@5000",))
     assert minutes(timed) == BESIDE_MIN + 5 * BOOT_MIN + 4 * 60
 
 
+def test_a_history_boots_what_is_left_of_its_kernels_once() -> None:
+    job = Job("regress", kernels=(Kernel.STOCK, Kernel.EXPEDITED, Kernel.PATCHED), iterations=2)
+    seconds = 2 * (3600 + 1800 + 300 + 600 + 60 + 6)
+    assert minutes(job) == math.ceil(BESIDE_MIN + 4 * BOOT_MIN + seconds / 60)
+    assert minutes(Job("regress")) == BESIDE_MIN, "a host of which all is measured is not booted"
+
+
 def test_what_is_no_switch_of_smt_is_not_predicted() -> None:
-    job = Job("ab", patched=(False,), boots=4, iterations=1, operations=("cores-on=4",))
+    job = Job("ab", kernels=(Kernel.STOCK,), boots=4, iterations=1, operations=("cores-on=4",))
     found = forecast("lpar1", costs(), job, LPAR)
     assert found.minutes is None
     assert str(found) == "lpar1: no prediction: costs predict nothing of cores-on=4; give --minutes"

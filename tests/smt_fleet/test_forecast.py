@@ -145,17 +145,24 @@ def test_a_role_is_told_minutes_and_reasons(folder: Path, capsys: pytest.Capture
     assert (found["minutes"], found["reasons"]) == (None, [])
     counted = {"action": "ab", "artifacts": ["", ""], "repeat": 2, "iterations": 3, "counted": 1}
     assert "32 x smt=off (stock)" in told(job=counted)["said"]
+    once = {"action": "regress", "artifacts": ["", ""], "expedited": [False, True], "iterations": 3}
+    said = told(job=once)["said"]
+    assert "3 x smt=off (stock)" in said
+    assert "3 x smt=off (expedited)" in said
 
     code = forecast.main([json.dumps({**asked, "job": {"action": "check"}, "folder": str(folder / "no")})])
     assert code == ExitCode.INPUT
     assert "there is no folder" in capsys.readouterr().err
 
 
-def test_what_ab_yml_assumes_is_the_default() -> None:
+def test_what_playbooks_assume_is_the_default() -> None:
     """Its role, which has the defaults, comes after the look at the clock."""
     defaults = yaml.safe_load((ROOT / "ansible/roles/ab/defaults/main/ab.yml").read_text())
     text = (ROOT / "ansible/playbooks/ab.yml").read_text()
     for name in ("ab_repeat", "ab_iterations"):
         assert f"{name} | default({defaults[name]})" in text
+    assert defaults["ab_iterations"] == cli.ITERATIONS
+    text = (ROOT / "ansible/playbooks/regress.yml").read_text()
+    assert f"ab_iterations | default({cli.ITERATIONS})" in text
     settings = yaml.safe_load((ROOT / "ansible/roles/settings/defaults/main.yml").read_text())
     assert settings["ab_count_iterations"] == cli.COUNTED

@@ -80,12 +80,19 @@ def switched(*, changed: bool, seconds: float | None) -> dict[str, Any]:
         ([CHECK, HOLDS, GIVEN_BACK, *judged(""), FAILED, ended(failed=True)], "ok", 0),
         ([CHECK, HOLDS, GIVEN_BACK, *judged("it broke"), ended(failed=False)], "failed-restored", 5),
         ([CHECK, HOLDS, *judged("it broke"), ended(failed=False)], "LEFT-CHANGED", 6),
+        # Unfit before the first was measured, in a run that ended before its history could be asked.
+        ([CHECK, fact("regress_failure", "held"), ended(failed=False)], "unfit", 3),
     ],
 )
 def test_a_host_comes_to(events: list[dict[str, Any]], verdict: str, code: int) -> None:
     found = end(*events)
     assert [found.verdict(host) for host in found.hosts] == [verdict]
     assert found.code == code
+
+
+def test_a_host_that_has_no_time_tells_so() -> None:
+    found = end(CHECK, fact("fleet_begun", False), fact("fleet_late", "not begun"), ended(failed=False))
+    assert (found.named(Verdict.NOT_REACHED), found.hosts[0].message) == (["lpar1"], "not begun")
 
 
 def test_a_switch_that_stopped_half_way_is_left_changed() -> None:

@@ -33,7 +33,8 @@ try:
     from smt_fleet.recorder import Recorder
     from smt_fleet.unled import Unled
 except ImportError:
-    # The playbooks refuse to run then, and name what is missing; a plugin that cannot be loaded would come first.
+    # The playbooks refuse to run then, and name what is missing; a plugin that cannot be loaded would come
+    # before them.
     MISSING = True
 else:
     MISSING = False

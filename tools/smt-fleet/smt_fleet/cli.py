@@ -43,6 +43,8 @@ LOOK_S = 10.0
 COSTS = "fleet_costs_dir"
 #: Iterations of each boot that are counted beside the timed ones.
 COUNTED = 1
+#: Iterations of each boot that are timed.
+ITERATIONS = 3
 TIME = re.compile(r"(?:(?P<day>\d{4}-\d{2}-\d{2})T)?(?P<time>\d{2}:\d{2})")
 MORE = "arguments of ansible-playbook"
 RUN = "name of the run, or last; or the path of its folder"
@@ -269,7 +271,8 @@ def _add_ab(parser: argparse.ArgumentParser) -> None:
         "--iterations",
         type=positive,
         metavar="N",
-        help=f"of off and on in each boot (default: 3, or 1 with --switch-minutes of {LONG_MIN} and more)",
+        help=f"of off and on in each boot (default: {ITERATIONS}, or 1 with --switch-minutes of {LONG_MIN}"
+        " and more)",
     )
     parser.add_argument(
         "--switch-minutes",
@@ -297,6 +300,13 @@ def _add_regress(parser: argparse.ArgumentParser) -> None:
         help="build both kernels of this line first, and time what is new of them",
     )
     parser.add_argument("--dir", required=True, type=Path, help="folder of the history")
+    parser.add_argument(
+        "--iterations",
+        type=positive,
+        metavar="N",
+        help=f"of off and on in each boot (default: ab_iterations of the inventory, or {ITERATIONS})",
+    )
+    _add_costs(parser)
 
 
 def _add_flow(parser: argparse.ArgumentParser, default: str) -> None:
@@ -375,7 +385,7 @@ def ab_plan(arguments: argparse.Namespace) -> Plan:
         raise ToolError(
             "too few variants, or one name twice", "give --variant NAME=KERNEL for each", ExitCode.USAGE
         )
-    iterations = arguments.iterations or (1 if arguments.switch_minutes >= LONG_MIN else 3)
+    iterations = arguments.iterations or (1 if arguments.switch_minutes >= LONG_MIN else ITERATIONS)
     if arguments.switch_minutes:
         least, most = ab_minutes(len(pairs), arguments.boots, iterations, arguments.switch_minutes)
         arguments.minutes = arguments.minutes or most
@@ -417,7 +427,9 @@ def regress_plan(arguments: argparse.Namespace) -> Plan:
         "regress_run": f"{datetime.now(UTC):%Y-%m-%d}",
         "regress_max_fail_percentage": arguments.max_failed,
     }
-    return _plan(arguments, "regress", "regress.yml", words | _flow(arguments))
+    if arguments.iterations:
+        words |= {"ab_iterations": arguments.iterations}
+    return _plan(arguments, "regress", "regress.yml", words | _costs(arguments) | _flow(arguments))
 
 
 def _kernel(text: str) -> dict[str, str]:
@@ -716,6 +728,15 @@ def _job(plan: Plan) -> Job:
         words |= {"level": given["smt_switch_level"]}
     elif plan.command == "deploy":
         words |= {"artifacts": [given["deploy_artifact"]]}
+    elif plan.command == "regress":
+        # Which of them are known, and which were suspect last night, the run finds out.
+        files = [given["regress_artifacts"].get(name, "") for name in ("stock", "stock", "patched")]
+        words |= {
+            "artifacts": files,
+            "expedited": [False, True, False],
+            "iterations": given.get("ab_iterations", ITERATIONS),
+            "counted": COUNTED,
+        }
     else:
         words |= {
             "artifacts": [variant.get("artifact", "") for variant in given["ab_variants"]],

@@ -75,13 +75,13 @@ class Seen:
 class Job:
     """What a run does on each host.
 
-    `patched` tells for each kernel that is booted whether it switches CPUs in chunks. An iteration is all
-    `operations` once; `iterations` are those of one boot.
+    `kernels` are those that are booted, each `boots` times. An iteration is all `operations` once;
+    `iterations` are those of one boot.
     """
 
     action: str
     level: str = ""
-    patched: tuple[bool, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
     boots: int = 1
     iterations: int = 0
     operations: tuple[str, ...] = SWITCHES
@@ -204,17 +204,19 @@ def work_of(job: Job, seen: Seen | None) -> Work:
     if job.action == "deploy":
         # On before the kernel is left, and back to what it was on the next; neither where all are online.
         away = [] if seen and seen.online == seen.present else [Switch(name_of(SMT, ON), runs)]
-        back = [Switch(name_of(SMT, OFF), _kernel(job.patched[0]))] if away else []
+        back = [Switch(name_of(SMT, OFF), job.kernels[0])] if away else []
         return Work([*away, *back], BESIDE_MIN + BOOT_MIN)
-    if job.action == "ab":
-        times = {kind: job.boots * job.iterations * job.patched.count(kind) for kind in (False, True)}
+    if job.action in ("ab", "regress"):
+        times = {kind: job.boots * job.iterations * job.kernels.count(kind) for kind in Kernel}
         switches = [
-            Switch(operation, _kernel(kind), number)
+            Switch(operation, kind, number)
             for kind, number in times.items()
             for operation in job.operations
             if number
         ]
-        return Work(switches, BESIDE_MIN + (len(job.patched) * job.boots + 1) * BOOT_MIN)
+        # And the boot back, from a host that left its own kernel.
+        boots = len(job.kernels) * job.boots
+        return Work(switches, BESIDE_MIN + (boots + bool(boots)) * BOOT_MIN)
     return Work([Switch(operation, runs) for operation in SWITCHES], 0)
 
 
@@ -232,10 +234,6 @@ def forecast(host: str, costs: Costs, job: Job, seen: Seen | None) -> Forecast:
         switches.append(Predicted(switch, _hull([costs.seconds[way, switch.kernel] for way in ways])))
     seconds = sum(one.switch.times * one.seconds.high for one in switches)
     return Forecast(host, costs, switches, math.ceil(work.minutes + seconds / 60), seen)
-
-
-def _kernel(patched: bool) -> Kernel:
-    return Kernel.PATCHED if patched else Kernel.STOCK
 
 
 def _ways(operation: str) -> tuple[str, ...]:

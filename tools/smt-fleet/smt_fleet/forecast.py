@@ -18,7 +18,7 @@ from hotplug_host.entry import Parser, guarded
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.judge import WARNINGS, Reason
 from smt_fleet import costs, playbooks
-from smt_fleet.costs import CHUNKS_PATCH, SWITCHES, Costs, Forecast, Job, Seen, seen_in
+from smt_fleet.costs import CHUNKS_PATCH, SWITCHES, Costs, Forecast, Job, Kernel, Seen, seen_in
 
 TIMER = "hotplug-timer"
 CHECKS = "*-check*/preflight.json"
@@ -93,15 +93,24 @@ def last_seen(output: Path) -> dict[str, Seen]:
 
 def job_of(words: Mapping[str, Any]) -> Job:
     """Return what a run does on each host, as a plan and a playbook describe it."""
+    files = words.get("artifacts", [])
+    kernels = zip(files, words.get("expedited", [False] * len(files)), strict=True)
     return Job(
         words["action"],
         str(words.get("level", "")),
-        tuple(switches_in_chunks(file) for file in words.get("artifacts", [])),
+        tuple(kernel_of(file, expedited) for file, expedited in kernels),
         # Forth and back.
-        2 * int(words.get("repeat", 0)),
+        2 * int(words["repeat"]) if "repeat" in words else 1,
         int(words.get("iterations", 0)) + int(words.get("counted", 0)),
         tuple(words.get("operations", SWITCHES)),
     )
+
+
+def kernel_of(artifact: str, expedited: bool) -> Kernel:
+    """Return which kind of kernel is timed; of one with the patch, expedited or not is the same here."""
+    if switches_in_chunks(artifact):
+        return Kernel.PATCHED
+    return Kernel.EXPEDITED if expedited else Kernel.STOCK
 
 
 def switches_in_chunks(artifact: str) -> bool:

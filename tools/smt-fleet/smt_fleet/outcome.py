@@ -92,7 +92,8 @@ class Host:
         elif kind == "failed" and not self.judged:
             self.message = event["message"]
         elif kind == "ended":
-            self.end(failed=bool(self.measured) if self.judged else event["failed"], changed=event["changed"])
+            broke = event["failed"] and not self.judged
+            self.end(failed=bool(self.measured) or broke, changed=event["changed"])
 
     def end(self, *, failed: bool, changed: bool) -> None:
         """Note how the host ended, as far as it is known yet."""
@@ -106,12 +107,12 @@ class Host:
             self.end(failed=True, changed=True)
 
     def _learn(self, name: str, value: Any) -> None:
-        if name == "run_lock":
-            self.held = bool(value["held"])
-        elif name == "smt_switch_holds":
-            self.held = bool(value)
+        if name in ("run_lock", "smt_switch_holds"):
+            self.held = bool(value["held"] if name == "run_lock" else value)
         elif name == "fleet_begun":
             self.begun = self.turn = bool(value)
+        elif name == "fleet_late":
+            self.message = value
         elif name == "fleet_done":
             self.end(failed=False, changed=self.touched)
         elif name == "regress_failure":

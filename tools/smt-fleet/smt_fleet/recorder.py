@@ -15,6 +15,7 @@ FACTS = (
     "boot_proof_seen",
     "fleet_begun",
     "fleet_done",
+    "fleet_late",
     "preflight_record",
     "regress_failure",
     "regress_judged",
@@ -34,6 +35,7 @@ STATE_KEYS = ("release", "cpus", "smt")
 PHASES = {
     **{f"ab/{entry}": "measure" for entry in ("main", "running", "run", "measure", "report", "rollback")},
     "ab/check": "check",
+    "ab/regress_check": "check",
     "boot/before": "verify",
     "boot/kexec": "change",
     "boot/proof": "verify",
