@@ -610,8 +610,8 @@ def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path
 
     if command == "regress":
         # The next night's run, before a rollback, leaves that host as it is.
-        given = made.with_hosts(command, *words, *where, "-e", "ab_iterations=1")
-        code, out = made.call(*given, "--limit", "lpar1,lpar2")
+        given = (*words, *where, "-e", "ab_iterations=1", "--limit", "lpar1,lpar2")
+        code, out = made.start(command, *given)
         assert code == 3, out
         (night,) = set((tmp_path / "runs").iterdir()) - {run}
         rows = json.loads((night / "summary.json").read_text())["hosts"]
