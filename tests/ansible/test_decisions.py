@@ -112,6 +112,19 @@ def test_variants_that_expedite_are_named() -> None:
     assert decisions.ab_expedited(variants) == ["patched"]
 
 
+@pytest.mark.parametrize(
+    ("measured", "left"),
+    [
+        ([], ["a", "b", "a"]),
+        (["a"], ["b", "a"]),
+        (["a", "b", "b"], ["a"]),
+        (["a", "a", "b"], []),
+    ],
+)
+def test_each_whole_result_leaves_one_time_less(measured: list[str], left: list[str]) -> None:
+    assert decisions.ab_turns(["a", "b", "a"], measured) == left
+
+
 RUN = {"record": "run", "variant": "stock", "host": {"kernel_release": "6.12-a"}}
 END = {"record": "end", "outcome": "complete"}
 

@@ -54,6 +54,14 @@ def ab_expedited(variants: Sequence[Mapping[str, Any]]) -> list[str]:
     return [one["name"] for one in variants if boolean(one.get("rcu_expedited"), strict=False)]
 
 
+def ab_turns(wanted: Sequence[str], measured: Sequence[str]) -> list[str]:
+    """Return the names of WANTED that are left to time, once for each time that they are named.
+
+    MEASURED has a name for each whole result; each leaves one time less.
+    """
+    return [one for place, one in enumerate(wanted) if wanted[:place].count(one) >= measured.count(one)]
+
+
 def ab_whole(results: Sequence[str], artifacts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return `path` and `variant` of the result files that are complete, and of the kernel that is there now.
 
@@ -210,6 +218,7 @@ FILTERS: tuple[Callable[..., Any], ...] = (
     ab_running_problems,
     ab_order,
     ab_expedited,
+    ab_turns,
     ab_whole,
     smt_result,
     boot_command_line,
