@@ -512,8 +512,14 @@ def test_rollback_ends_where_an_update_replaced_the_default_kernel(host: FakeLpa
 @pytest.mark.slow
 def test_rollback_of_installed_kernels_ends_where_an_update_replaced_the_default_one(host: FakeLpar) -> None:
     """By what the boot loader names; what comes up instead of that is refused."""
-    record: dict[str, Any] = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE, "variant": ""}
-    record |= {"smt_level": "on", "online": "0-15", "present": "0-15", "trials": [DEFAULT_RELEASE, INSTALLED]}
+    record: dict[str, Any] = {"release": DEFAULT_RELEASE, "boot_id": "b", "cmdline": DEFAULT_CMDLINE}
+    record |= {
+        "variant": "",
+        "smt_level": "on",
+        "online": "0-15",
+        "present": "0-15",
+        "trials": [DEFAULT_RELEASE, INSTALLED],
+    }
     host.debian(INSTALLED, "6.12-updated")
     host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER | {"default": record}))
     host.put("proc/sys/kernel/osrelease", INSTALLED)

@@ -112,7 +112,10 @@ def test_the_script_runs_from_standard_input(tmp_path: Path, host: FakeHost, pyt
         env={"PATH": "/usr/bin:/bin"},
         check=False,
     )
-    assert (step.returncode, json.loads(step.stdout)) == (0, {"changed": False, "online": "0-7"})
+    assert (step.returncode, json.loads(step.stdout)) == (
+        0,
+        {"changed": False, "online": "0-7", "level": "on"},
+    )
     assert sorted(host.root.rglob("*")) == before
 
 

@@ -519,7 +519,7 @@ def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:
         (
             ("regress", "-i", "/etc/hosts", "--build", "6.12", "--dir", "d", "--until", "04:30"),
             2,
-            "--until needs to know how long a host takes; give --minutes N\n",
+            "--until needs to know how long a host takes; give --minutes N, or --costs DIR\n",
         ),
         (("check", "-i", "/etc/hosts", "--costs", "/none"), 4, "there is no folder /none; put a result of"),
         (("deploy", "-i", "/etc/hosts", "--kernel", "/none"), 4, "there is no /none; name the artifact.json"),
