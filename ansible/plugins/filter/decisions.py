@@ -39,6 +39,87 @@ def ab_running_problems(settings: Mapping[str, Any]) -> list[str]:
     return [*([problem] if wrong else []), *_common_problems(settings)]
 
 
+def ab_breaks_lock(given: object, token: str, hosts: int) -> bool:
+    """Return whether what was GIVEN breaks the lock with this TOKEN, in a run of so many hosts.
+
+    One at a time: true for the only host of a run, or the token of a lock.
+    """
+    alone = hosts == 1 and str(given).lower() in ("true", "yes", "1")
+    return str(given) == token or alone
+
+
+def ab_undoes_switch(
+    lock: Mapping[str, Any], deployment: Mapping[str, Any], applied: Mapping[str, Any]
+) -> bool:
+    """Return whether a rollback undoes the switch that was APPLIED, by the records on a host.
+
+    A run that has not ended is undone first, unless it switches as well; the next rollback undoes the switch
+    before it.
+    """
+    return bool(applied) and not deployment and (not lock or "switch" in lock)
+
+
+def ab_back_to(
+    lock: Mapping[str, Any], deployment: Mapping[str, Any], applied: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the state that a rollback goes back to, by the records on a host; empty where none has it."""
+    if "default" in deployment:
+        # Past what was deployed.
+        back: Mapping[str, Any] = deployment["default"]
+    elif ab_undoes_switch(lock, deployment, applied):
+        back = {key: value for key, value in applied.items() if key != "persists"}
+    else:
+        back = lock.get("default", {})
+    return back
+
+
+def rcu_variants_problems(rows: Sequence[str], known: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what is wrong with the ROWS that were asked for, each with its next step.
+
+    KNOWN are those of the published table, each with the `artifact` of its kernel, if one was given.
+    """
+    names = [one["name"] for one in known]
+    unknown = [row for row in rows if row not in names]
+    without = [one["name"] for one in known if one["name"] in rows and not one["artifact"]]
+    problems = []
+    if unknown:
+        problems.append(f"rcu_variants_rows names {', '.join(unknown)}; the table has {', '.join(names)}")
+    if "stock" not in rows or len(set(names) & set(rows)) < 2:
+        problems.append(
+            f"rcu_variants_rows is {json.dumps(rows)}; name stock, and one row or more to hold against it"
+        )
+    if without:
+        problems.append(
+            f"rcu_variants_artifacts has no kernel for {', '.join(without)}; it takes stock,"
+            " revert-442bf3aaf55a and cpuidle-expedited, each built with lpar-lab build-kernel --variant NAME"
+            " --print-artifact"
+        )
+    return problems
+
+
+def preflight_kernel_problems(kernel: Mapping[str, Any], image: Mapping[str, Any], machine: str) -> list[str]:
+    """Return what is wrong with a KERNEL for a host's MACHINE; IMAGE is what stat found of its image."""
+    problems = []
+    if not image["exists"]:
+        problems.append(f"the image {kernel['image']} does not exist")
+    elif image["checksum"] != kernel["sha256"]:
+        problems.append(
+            f"the image {kernel['image']} has SHA-256 {image['checksum']}, not {kernel['sha256']}"
+        )
+    if kernel["arch"] != machine:
+        problems.append(f"it is built for {kernel['arch']} and the host is {machine}")
+    return problems
+
+
+def preflight_with_prediction(survey: Mapping[str, Any], predicted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a host's judgement with what is PREDICTED, whose reasons only make one worse that was good."""
+    reasons = [*survey["reasons"], *predicted["reasons"]]
+    verdict = survey["verdict"]
+    if verdict == "go" and predicted["reasons"]:
+        verdict = predicted["reasons"][0]["level"]
+    return {**survey, "predicted": predicted["said"], "reasons": reasons, "verdict": verdict}
+
+
 def ab_order(kernels: int, repeat: int) -> list[int]:
     """Return the order in which that many kernels are booted, by their places.
 
@@ -216,6 +297,12 @@ def _common_problems(settings: Mapping[str, Any]) -> list[str]:
 FILTERS: tuple[Callable[..., Any], ...] = (
     ab_problems,
     ab_running_problems,
+    ab_back_to,
+    ab_breaks_lock,
+    ab_undoes_switch,
+    rcu_variants_problems,
+    preflight_kernel_problems,
+    preflight_with_prediction,
     ab_order,
     ab_expedited,
     ab_turns,
