@@ -63,7 +63,10 @@ def asked(file: str, **changed: Any) -> dict[str, Any]:
 
 
 def test_a_kernel_is_held_against_what_is_asked_of_it(artifact: str) -> None:
-    problems = lambda **changed: deploy.deploy_kernel_problems(KERNEL, "h", asked(artifact, **changed))  # noqa: E731
+    def problems(**changed: Any) -> list[str]:
+        found: list[str] = deploy.deploy_kernel_problems(KERNEL, "h", asked(artifact, **changed))
+        return found
+
     assert problems() == problems(machine="x86_64") == []
     begin(problems(machine="x86_64", several=True), f"h is x86_64, for which deploy_artifacts has {artifact}")
     begin(problems(boot="once"), f"{artifact} names no package, which boot=once installs")
@@ -86,7 +89,10 @@ def test_a_deployment_that_is_there_is_left_alone_and_its_way_back_goes_past_it(
         "default": {"release": "6.12-old"},
     }
     runs = {"release": "6.12-patched", "variant": "patched", "deployment": earlier}
-    there = lambda state, *given: deploy.deploy_is_there(state, KERNEL, *given)  # noqa: E731
+
+    def there(state: dict[str, Any], tag: str, boot: str, append: str) -> bool:
+        return bool(deploy.deploy_is_there(state, KERNEL, tag, boot, append))
+
     assert there(runs, "patched", "kexec", "quiet")
     assert not there(runs, "patched", "once", "quiet")
     assert not there(runs, "patched", "kexec", "")
