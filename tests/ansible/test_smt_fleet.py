@@ -538,10 +538,17 @@ def test_a_switch_whose_controller_is_gone_tells_how_far_it_is_and_what_it_took(
     host.put("slow-timing", "")
     made.kill_once(lambda: host.has("ppc64_cpu.log"), "apply", "--level", "off")
 
-    code, out = made.call("resume", "last")
+    out, meanwhile = "", 0
+    with made.begin("resume", "last") as controller:
+        assert controller.stdout
+        for line in controller.stdout:
+            out += line
+            if "[1/1]" in line and not meanwhile:
+                meanwhile = len(host.online)
 
-    assert code == 0, out
+    assert controller.returncode == 0, out
     assert re.search(r"\[1/1\] smt=off: 5 CPUs online, 2 wanted, 3\d s so far", out)
+    assert meanwhile == 5, "it comes while the switch goes on"
     assert host.get("ppc64_cpu.log").splitlines() == ["--smt=off"]
     assert made.verdicts() == {"lpar1": "ok"}
     assert pause < made.rows()["lpar1"]["switch_seconds"] < 2 * pause

@@ -538,7 +538,12 @@ def carry_out(folder: Path, plan: Plan, where: Path, pending: Sequence[str] = ()
         *(("--limit", limit) if limit else ()),
         *plan.arguments,
     ]
-    environment = {**playbooks.environment(where), "SMT_FLEET_RUN": str(folder.resolve())}
+    environment = {
+        **playbooks.environment(where),
+        "SMT_FLEET_RUN": str(folder.resolve()),
+        # Into a pipe, the progress of a switch would come when it is over.
+        "PYTHONUNBUFFERED": "1",
+    }
     with lock.held_if_free(folder / runs.LOCK) as free:
         if not free:
             raise ToolError(
