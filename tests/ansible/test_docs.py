@@ -106,6 +106,8 @@ def test_every_reason_is_in_its_table() -> None:
         "_isolated": "isolcpus",
         "_slow": "one by one",
         "_fallback": "watchdog",
+        "_installed": "after a panic",
+        "_unsigned_installed": "secure boot",
         "_drivers": "kernel's configuration lacks",
         "_services": "smtstate.service",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ def rcu_variants_problems(rows: Sequence[str], known: Sequence[Mapping[str, Any]
         problems.append(f"rcu_variants_rows names {', '.join(unknown)}; the table has {', '.join(names)}")
     if "stock" not in rows or len(set(names) & set(rows)) < 2:
         problems.append(
-            f"rcu_variants_rows is {json.dumps(rows)}; name stock, and one row or more to hold against it"
+            f"rcu_variants_rows is {json.dumps(list(rows))}; name stock, and one row or more to hold against"
+            " it"
         )
     if without:
         problems.append(
@@ -140,7 +142,9 @@ def ab_turns(wanted: Sequence[str], measured: Sequence[str]) -> list[str]:
 
     MEASURED has a name for each whole result; each leaves one time less.
     """
-    return [one for place, one in enumerate(wanted) if wanted[:place].count(one) >= measured.count(one)]
+    # In a play, lists of variables hold templates: only going through them renders these.
+    left, whole = list(wanted), Counter(list(measured))
+    return [one for place, one in enumerate(left) if left[:place].count(one) >= whole[one]]
 
 
 def ab_whole(results: Sequence[str], artifacts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
