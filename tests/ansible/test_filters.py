@@ -103,6 +103,10 @@ def test_a_deployment_that_is_there_is_left_alone_and_its_way_back_goes_past_it(
     assert deploy.deploy_back_to(runs, record) == {"release": "6.12-old"}
     assert deploy.deploy_back_to(runs | {"variant": None}, record) == record
     assert deploy.deploy_back_to({"variant": None, "deployment": None}, record) == record
+    did, then = {"failed": []}, {"failed": ["x"]}
+    assert deploy.deploy_did_before(runs, did) == {}
+    assert deploy.deploy_did_before(runs | {"deployment": earlier | {"health": then}}, did) == then
+    assert deploy.deploy_did_before(runs | {"variant": None}, did) == did
 
 
 def test_a_look_at_clocks_names_all_that_is_wrong(tmp_path: Path) -> None:

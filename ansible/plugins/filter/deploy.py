@@ -80,9 +80,20 @@ def deploy_kernel_problems(kernel: Mapping[str, Any], host: str, settings: Mappi
 
 def deploy_back_to(state: Mapping[str, Any], record: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return where a rollback goes from a host in a STATE: past what was deployed, else back to RECORD."""
+    back: Mapping[str, Any] = _earlier(state).get("default", record)
+    return back
+
+
+def deploy_did_before(state: Mapping[str, Any], did: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return how a host in a STATE did before: before what was deployed, else as it DID now."""
+    before: Mapping[str, Any] = _earlier(state).get("health", {}) if _earlier(state) else did
+    return before
+
+
+def _earlier(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the record of a deployment whose kernel runs, as long as it has a way back."""
     earlier: Mapping[str, Any] = state["deployment"] or {}
-    default: Mapping[str, Any] = earlier["default"] if state["variant"] and "default" in earlier else record
-    return default
+    return earlier if state["variant"] and "default" in earlier else {}
 
 
 def deploy_is_there(
@@ -106,6 +117,7 @@ FILTERS: tuple[Callable[..., Any], ...] = (
     deploy_problems,
     deploy_kernel_problems,
     deploy_back_to,
+    deploy_did_before,
     deploy_is_there,
 )
 
