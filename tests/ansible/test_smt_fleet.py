@@ -587,6 +587,7 @@ def test_a_history_is_kept_of_hosts_of_which_some_are_unfit(tmp_path: Path) -> N
     assert "root@desk has been using this host since" in made.rows()["lpar1"]["message"]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("command", ["ab", "regress"])
 def test_a_run_whose_controller_was_killed_goes_on_with_what_is_pending(tmp_path: Path, command: str) -> None:
     """The host that was at work is rolled back first, as its lock is that of a dead run."""
