@@ -194,7 +194,9 @@ def test_a_control_node_needs_root_systemd_a_user_and_what_is_called() -> None:
     assert schedule.schedule_node_problems(gone, {**given, "state": "absent", "known": False}) == []
 
 
-@pytest.mark.parametrize("end", ["04:30", "2026-99-99T99:99", "2026-11-26", "2026-11-26T04:30:00", "soon"])
+@pytest.mark.parametrize(
+    "end", ["04:30", "2026-99-99T99:99", "2026-11-26", "2026-11-26T04:30:00", "2026-1-2T4:5", "soon"]
+)
 def test_a_window_ends_at_a_time(end: str) -> None:
     assert fleet.fleet_window_problem("2026-11-26T04:30") == fleet.fleet_window_problem("") == ""
     problem = f"fleet_window_end is '{end}'; give a time as 2026-11-26T04:30, or leave it out"

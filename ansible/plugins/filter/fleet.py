@@ -12,9 +12,11 @@ FORM = "%Y-%m-%dT%H:%M"
 def fleet_window_problem(end: str) -> str:
     """Return what is wrong with a window's END, with its next step; empty for a time, and for none."""
     try:
-        if end:
-            datetime.strptime(end, FORM)
+        # strptime() takes 4:5, too, and times of the full form only are in the order of their texts.
+        is_time = not end or datetime.strptime(end, FORM).strftime(FORM) == end
     except ValueError:
+        is_time = False
+    if not is_time:
         return f"fleet_window_end is '{end}'; give a time as 2026-11-26T04:30, or leave it out"
     return ""
 
