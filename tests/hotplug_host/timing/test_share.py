@@ -14,12 +14,16 @@ def allowed() -> set[int]:
 
 
 def test_threads_that_share_a_cpu_are_seen(allowed: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven spinners on the CPU that works take most of it: they have its own priority here."""
+    """Spinners on the CPU that works take most of it: they have its own priority here.
+
+    Other tests run on that CPU too, also while the work is timed alone: there are many more spinners than those.
+    """
     (here, *_) = sorted(allowed)
     real = os.sched_setaffinity
     monkeypatch.setattr(os, "sched_setaffinity", lambda pid, _: real(pid, {here}))
     monkeypatch.setattr(os, "nice", lambda _: 0)
-    assert share.busy_slowdown(range(8)) > 3
+    monkeypatch.setattr(share, "ALONE_S", 0.01)
+    assert share.busy_slowdown(range(32)) > 3
 
 
 def test_everything_is_as_before(allowed: set[int]) -> None:
