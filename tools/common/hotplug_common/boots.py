@@ -11,11 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
-from scipy import stats as scipy_stats
 
 from hotplug_common import stats
 from hotplug_common.stats import ALPHA, CONFIDENCE, Floats, Interval
@@ -44,7 +44,7 @@ MOST_BOOTS = 1000
 #: An effect that operators ask for: how many boots find it?
 ASKED_PERCENT = 5.0
 #: Boots that differ by this times a log ratio (sd) give it by chance in 5% of comparisons of one boot a side.
-ONE_BOOT_SHARE = 1 / (math.sqrt(2) * float(scipy_stats.norm.ppf(1 - ALPHA / 2)))
+ONE_BOOT_SHARE = 1 / (math.sqrt(2) * NormalDist().inv_cdf(1 - ALPHA / 2))
 
 WELCH, PAIRED = "Welch t, boots", "paired t, boots"
 ONE_BOOT = "one boot a side"
@@ -136,12 +136,12 @@ class Estimate:
     @property
     def p_value(self) -> float:
         """Return the two-sided p-value of no difference."""
-        return float(2 * special.stdtr(self.freedom, -abs(self.difference) / self.error))
+        return float(2 * scipy.special.stdtr(self.freedom, -abs(self.difference) / self.error))
 
     @property
     def interval(self) -> tuple[float, float]:
         """Return the 95% interval of the difference."""
-        reach = float(special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
+        reach = float(scipy.special.stdtrit(self.freedom, (1 + CONFIDENCE) / 2)) * self.error
         return self.difference - reach, self.difference + reach
 
 
@@ -206,7 +206,7 @@ def smallest_effect(boots: NDArray[np.int64], variants: int = 1, paired: bool = 
     """
     cost, offset, two = (PAIRS_COST, PAIRS_OFFSET, TWO_PAIRS) if paired else (COST, OFFSET, TWO_BOOTS)
     freedom = (boots - 1) * (1 if paired else 2)
-    strict, plain = (special.stdtrit(freedom, 1 - ALPHA / 2 / number) for number in (variants, 1))
+    strict, plain = (scipy.special.stdtrit(freedom, 1 - ALPHA / 2 / number) for number in (variants, 1))
     plain_multiple = np.where(boots == 2, two, np.sqrt(cost / np.maximum(boots - offset, 0.1)))
     multiple: Floats = plain_multiple * strict / plain
     return multiple

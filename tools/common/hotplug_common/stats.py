@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
 
 Floats = NDArray[np.float64]
 
@@ -130,7 +130,7 @@ def median_decrease_interval(
     for method in ("BCa", "percentile"):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            result = stats.bootstrap(
+            result = scipy.stats.bootstrap(
                 (baseline, variant),
                 median_decrease,
                 confidence_level=CONFIDENCE,
@@ -172,19 +172,19 @@ def rank_test(baseline: Floats, variant: Floats) -> tuple[float, str]:
     tied = len(np.unique(np.concatenate((baseline, variant)))) < len(baseline) + len(variant)
     size = arrangements(len(baseline), len(variant)) if tied else len(baseline) * len(variant)
     if size > (MAX_ARRANGEMENTS if tied else MAX_PAIRS):
-        return float(stats.mannwhitneyu(baseline, variant, method="asymptotic").pvalue), ASYMPTOTIC
+        return float(scipy.stats.mannwhitneyu(baseline, variant, method="asymptotic").pvalue), ASYMPTOTIC
     if not tied:
-        return float(stats.mannwhitneyu(baseline, variant, method="exact").pvalue), EXACT
+        return float(scipy.stats.mannwhitneyu(baseline, variant, method="exact").pvalue), EXACT
     return _exact_p_with_ties(baseline, variant), EXACT
 
 
 def _exact_p_with_ties(baseline: Floats, variant: Floats) -> float:
-    ranks = stats.rankdata(np.concatenate((baseline, variant)))
+    ranks = scipy.stats.rankdata(np.concatenate((baseline, variant)))
     if min(len(baseline), len(variant)) == 1:
         # scipy permutes two or more; a single value against the rest is its rank among them.
         alone = ranks[0] if len(baseline) == 1 else ranks[-1]
         return float(min(1.0, 2 * min((ranks <= alone).mean(), (ranks >= alone).mean())))
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         (ranks[: len(baseline)], ranks[len(baseline) :]),
         _mean_difference,
         vectorized=True,
@@ -196,7 +196,7 @@ def _exact_p_with_ties(baseline: Floats, variant: Floats) -> float:
 
 def arrangements(n_baseline: int, n_variant: int) -> float:
     """Return in how many ways the pooled values could fall to the two samples; inf where that overflows."""
-    return float(special.comb(n_baseline + n_variant, n_baseline))
+    return float(scipy.special.comb(n_baseline + n_variant, n_baseline))
 
 
 def min_p(n_baseline: int, n_variant: int) -> float:
@@ -210,7 +210,7 @@ def verdict(baseline: Floats, variant: Floats, p_value: float, smallest: float) 
         return TOO_FEW
     if p_value > ALPHA:
         return NO_DIFFERENCE
-    ranks = stats.rankdata(np.concatenate((baseline, variant)))
+    ranks = scipy.stats.rankdata(np.concatenate((baseline, variant)))
     return FASTER if ranks[len(baseline) :].mean() < ranks[: len(baseline)].mean() else SLOWER
 
 
@@ -227,7 +227,7 @@ def outliers(sample: Sequence[float]) -> tuple[int, ...]:
     spread = float(np.median(distance))
     if spread == 0:
         return ()
-    bound = max(OUTLIER_SCORE, stats.norm.isf(ALPHA / (2 * len(values))))
+    bound = max(OUTLIER_SCORE, scipy.stats.norm.isf(ALPHA / (2 * len(values))))
     return tuple(int(at) for at in np.flatnonzero(0.6745 * distance / spread > bound))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 #: The chance of any warning at all in one comparison whose series do not drift, whatever their number.
 FALSE_ALARMS = 0.05
@@ -53,7 +53,7 @@ def trend(boots: Sequence[NDArray[np.float64]], level: float, inflation: float =
     if not variance:
         return None
     # Less one: the score has no values between even (or odd) numbers.
-    p_value = float(2 * stats.norm.sf(max(score - 1, 0) / np.sqrt(variance)))
+    p_value = float(2 * scipy.stats.norm.sf(max(score - 1, 0) / np.sqrt(variance)))
     if p_value > level:
         return None
     return Drift(float(np.average([*map(_percent, boots)], weights=[*map(len, boots)])), p_value)
@@ -73,7 +73,7 @@ def _score(seconds: NDArray[np.float64]) -> tuple[float, float]:
         return 0.0, 0.0
     number, ties = len(seconds), np.unique(seconds, return_counts=True)[1].astype(np.float64)
     pairs = number * (number - 1) / 2
-    rising = stats.kendalltau(np.arange(number), seconds).statistic
+    rising = scipy.stats.kendalltau(np.arange(number), seconds).statistic
     score = rising * np.sqrt(pairs * (pairs - float((ties * (ties - 1) / 2).sum())))
     spread = number * (number - 1) * (2 * number + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
     return float(score), spread / 18
@@ -82,7 +82,7 @@ def _score(seconds: NDArray[np.float64]) -> tuple[float, float]:
 def _percent(seconds: NDArray[np.float64]) -> float:
     """Return the change from the first sample to the last, against the median."""
     parts = _medians(seconds)
-    change = float(stats.theilslopes(parts).slope) * (len(parts) - 1)
+    change = float(scipy.stats.theilslopes(parts).slope) * (len(parts) - 1)
     return 100 * change / float(np.median(seconds))
 
 

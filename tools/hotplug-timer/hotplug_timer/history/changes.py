@@ -15,8 +15,7 @@ from itertools import pairwise
 from math import expm1, log1p, sqrt
 
 import numpy as np
-from scipy.special import ndtr, ndtri
-from scipy.stats import theilslopes
+import scipy
 
 from hotplug_common.stats import Floats, rank_test
 from hotplug_timer.compare.drift import trend
@@ -203,7 +202,7 @@ def _divided(
     before, after = values[:at], values[at:]
     for nights, alpha in LOOKS.items():
         # Nights that resemble each other are as far apart by chance as fewer independent ones.
-        level = float(2 * ndtr(ndtri(alpha / sharing / 2) * sqrt(inflation)))
+        level = float(2 * scipy.special.ndtr(scipy.special.ndtri(alpha / sharing / 2) * sqrt(inflation)))
         look = after[:nights]
         percent = 100 * (float(np.median(look) / np.median(before)) - 1)
         if len(look) == nights and abs(percent) >= min_change_percent and rank_test(before, look)[0] <= level:
@@ -252,7 +251,7 @@ def _creep(values: Floats, begin: int, min_change_percent: float) -> list[Change
     if trend([part], CREEP_ALPHA) is None:
         return []
     logs, days = np.log(part), np.arange(len(part))
-    line = theilslopes(logs, days)
+    line = scipy.stats.theilslopes(logs, days)
     noise = Noise(0.0, correlation(logs - line.intercept - line.slope * days))
     found = trend([part], CREEP_ALPHA, noise.inflation)
     if found is None:

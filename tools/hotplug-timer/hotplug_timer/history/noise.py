@@ -12,8 +12,7 @@ from itertools import pairwise
 from math import sqrt
 
 import numpy as np
-import ruptures
-from scipy import ndimage
+import scipy
 
 from hotplug_common.stats import Floats
 
@@ -59,7 +58,7 @@ def split(logs: Floats) -> tuple[Noise, list[int]]:
     """Return the noise of log seconds in time order, and where least squares cuts them into levels."""
     jumps = np.diff(logs)
     rough = max(MAD_TO_SD * float(np.median(np.abs(jumps - np.median(jumps)))) / sqrt(2), LEAST_SD)
-    smooth = ndimage.median_filter(logs, WINDOW, mode="nearest")
+    smooth = scipy.ndimage.median_filter(logs, WINDOW, mode="nearest")
     clipped = smooth + np.clip(logs - smooth, -CLIP * rough, CLIP * rough)
     first = _cuts(clipped / rough, FIRST_PENALTY)
     noise = _of_residuals(_residuals(clipped, first), 1 + len(first))
@@ -84,5 +83,7 @@ def _residuals(logs: Floats, places: Sequence[int]) -> Floats:
 
 
 def _cuts(signal: Floats, penalty: float) -> list[int]:
+    import ruptures  # noqa: PLC0415  it takes a second, and most nights' commands need none of it
+
     search = ruptures.KernelCPD(kernel="linear", min_size=MIN_SEGMENT).fit(signal.reshape(-1, 1))
     return [int(at) for at in search.predict(pen=penalty * np.log(max(len(signal), LEAST_NIGHTS)))[:-1]]
