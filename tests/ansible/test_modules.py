@@ -88,7 +88,7 @@ def test_check_mode_changes_nothing_and_reads_all_the_same(run: Any, switching: 
     result = run(
         {"smt.hotplug.host_state": {}},
         {"smt.hotplug.smt_state": {"level": "2"}},
-        {"smt.hotplug.run_lock": {"action": "acquire"}},
+        {"smt.hotplug.run_lock": {"action": "acquire", "staging": str(switching.staging)}},
         {"smt.hotplug.smt_switch": {"action": "start", "level": "2"}, "register": "would"},
         told("{{ would.said | join }}"),
         arguments=("--check",),
@@ -96,6 +96,42 @@ def test_check_mode_changes_nothing_and_reads_all_the_same(run: Any, switching: 
     assert result.code == 0, result.output
     assert "would switch to smt=2" in result.flat
     assert files_below(switching.root) == before
+
+
+def test_check_mode_foretells_what_changes(run: Any, switching: FakeLpar) -> None:
+    """Each module in check mode, in earnest, and in check mode again."""
+    switching.put("sys/kernel/rcu_expedited", "1")
+    record = {"online": "0-7", "smt_level": "on"}
+    where = {"staging": str(switching.staging)}
+    modules: list[dict[str, Any]] = [
+        {"smt.hotplug.rcu_expedited": {"value": "0"}},
+        {"smt.hotplug.smt_state": {"level": "2"}},
+        {"smt.hotplug.smt_persist": {"kind": "unit", "level": "2", "record": record, **where}},
+        {"smt.hotplug.boot_fallback": {"action": "arm", "release": "6.12", "seconds": 600}},
+        {"smt.hotplug.run_lock": {"action": "acquire", "record": record, **where}},
+    ]
+    tasks = [
+        {**module, "check_mode": check, "register": f"of_{number}_{turn}"}
+        for number, module in enumerate(modules)
+        for turn, check in enumerate([True, False])
+    ]
+    again = [{**module, "check_mode": True} for module in modules[:-1]]
+    tasks += [{**module, "register": f"of_{number}_2"} for number, module in enumerate(again)]
+    told_of = [f"of_{number}_{turn}.changed" for turn in range(3) for number in range(len(again))]
+    told_of += ["of_4_0.held", "of_4_1.held"]
+    lock = {"action": "release", "token": "{{ of_4_1.token }}", **where}
+
+    result = run(
+        *tasks,
+        told(" ".join(f"{{{{ {name} | int }}}}" for name in told_of)),
+        {"smt.hotplug.run_lock": {"action": "acquire", **where}, "check_mode": True, "ignore_errors": True},
+        {"smt.hotplug.run_lock": lock, "check_mode": True},
+        {"smt.hotplug.run_lock": lock},
+    )
+
+    assert result.code == 0, result.output
+    assert "told 1 1 1 1 1 1 1 1 0 0 0 0 0 1" in result.flat
+    assert "the lock is not acquired: root@" in result.flat
 
 
 def test_a_host_that_does_not_answer_reaches_the_rescue(run: Any, switching: FakeLpar) -> None:

@@ -2,6 +2,8 @@
 
 Reads one job a line from standard input, as JSON: `arguments` of ansible-playbook, `environment`, `directory`
 and `output`, the file for all that is printed. Writes the exit code when it is over.
+
+With arguments it is ansible-playbook itself, as smt-fleet starts it: its tasks are forks as well.
 """
 
 from __future__ import annotations
@@ -163,4 +165,8 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
-    serve()
+    if sys.argv[1:]:
+        warm()
+        main(["ansible-playbook", *sys.argv[1:]])
+    else:
+        serve()

@@ -122,23 +122,26 @@ def test_options_reach_the_program_whole(options: dict[str, Any]) -> None:
     assert list(given_words) == []
 
 
-@pytest.mark.parametrize(
-    ("module", "options", "runs"),
-    [
-        ("host_state", {}, True),
-        ("host_health", {}, True),
-        ("boot_entry", {"action": "look"}, True),
-        ("boot_entry", {"action": "booted"}, True),
-        ("boot_entry", {"action": "once"}, False),
-        ("clocksource", {}, True),
-        ("smt_switch", {"action": "start"}, True),
-        ("run_lock", {"action": "acquire"}, False),
-        ("smt_state", {"level": "on"}, False),
-    ],
-)
-def test_check_mode_runs_what_changes_nothing(module: str, options: dict[str, Any], runs: bool) -> None:
-    assert MODULES[module].runs(options, Task(check=True)) is runs
-    assert MODULES[module].runs(options, Task())
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_check_mode_asks_what_would_change(name: str) -> None:
+    options: dict[str, Any] = {
+        "action": "acquire",
+        "level": "off",
+        "staging": "/s",
+        "timeout": 60,
+        "lease": 60,
+    }
+    task = {"token": "t", "owner": "o", "started": "s"}
+    options["record"] = {}
+    checked = MODULES[name].arguments(options, Task(check=True, lock=task))
+    assert ("--dry-run" in checked) == (name not in ("host_state", "host_health"))
+    assert "--dry-run" not in MODULES[name].arguments(options, Task(lock=task))
+
+
+def test_check_mode_has_no_run_that_holds_the_host() -> None:
+    options, lock = {"action": "acquire", "staging": "/s"}, {"token": "t"}
+    assert run_after("run_lock", options, Task(check=True, lock=lock)) is None
+    assert run_after("run_lock", options, Task(lock=lock)) == "t:/s/lock.json"
 
 
 def test_check_mode_never_starts_a_switch() -> None:
@@ -147,7 +150,7 @@ def test_check_mode_never_starts_a_switch() -> None:
     assert words[0] == "smt" and words[-1] == "--dry-run" and "--tune-fqs" in words
     assert MODULES["smt_switch"].arguments(options, Task())[0] == "smt-unit"
     clocksource = MODULES["clocksource"].arguments({"apply": "hpet", "record": "/r"}, Task(check=True))
-    assert clocksource[-1] == "--dry-run"
+    assert clocksource[:2] == ["clocksource", "--dry-run"]
 
 
 def test_a_fallback_is_longer_where_hosts_share_a_fork() -> None:

@@ -51,8 +51,6 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         module = hostmodules.MODULES[name]
         _, options = self.validate_argument_spec(self._options())
         task = self._described(variables)
-        if not module.runs(options, task):
-            return {**result, "skipped": True, "changed": False}
         host = variables.get("inventory_hostname", "the host")
         try:
             with process.no_longer_than(options["answer_timeout"]):
@@ -72,7 +70,7 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         changed = module.changes and bool(answer.values.get("changed"))
         result.update(answer.values, changed=changed, rc=ran["rc"])
         if name == "run_lock":
-            held = options["action"] == "acquire"
+            held = options["action"] == "acquire" and not task.check
             result.update(task.lock, held=held, lease=hostmodules.lease(options, task))
         if (run := hostmodules.run_after(name, options, task)) is not None:
             result["ansible_facts"] = {"host_run": run}

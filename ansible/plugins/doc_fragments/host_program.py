@@ -18,8 +18,8 @@ options:
     default: 600
 attributes:
   check_mode:
-    description: In check mode the task is skipped.
-    support: none
+    description: In check mode it changes nothing and reports what it would change.
+    support: full
   diff_mode:
     description: Whether it shows before and after.
     support: partial

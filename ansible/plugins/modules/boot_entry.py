@@ -11,10 +11,6 @@ description:
   - C(look) and C(booted) refuse a boot loader that does not boot an entry just once.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: V(look), V(read) and V(booted) also run in check mode; the other tasks are skipped.
-    support: partial
 options:
   action:
     description: >-

@@ -8,10 +8,6 @@ description:
   - Leaves the clocksource as found where it fails.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode it reports what would be switched.
-    support: full
 options:
   apply:
     description: Clocksource to switch to.

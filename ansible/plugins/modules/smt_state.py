@@ -41,7 +41,7 @@ EXAMPLES = """
 
 RETURN = """
 online:
-  description: CPU list that is online now.
+  description: CPU list that is online now, also in check mode.
   returned: success
   type: str
 level:

@@ -9,10 +9,6 @@ description:
   - C(start) begins it, C(finish) takes its answer and gives the host's lock back.
 author: hotplug-acceleration maintainers (!UNKNOWN)
 extends_documentation_fragment: smt.hotplug.host_program
-attributes:
-  check_mode:
-    description: In check mode it reports what would be switched.
-    support: full
 options:
   action:
     description: What to do.

@@ -84,7 +84,8 @@ def stored(path: Path) -> "dict[str, Any]":
 
 
 def store(path: Path, content: "dict[str, Any]") -> None:
-    path.write_text(json.dumps(content))
+    if content != stored(path):
+        path.write_text(json.dumps(content))
 
 
 def note(argv: list[str]) -> None:

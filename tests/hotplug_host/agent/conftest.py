@@ -10,19 +10,46 @@ from typing import Any
 import pytest
 
 from hotplug_host.agent import command
+from tests.fakes.fake_lpar import files_below
 
 Step = Callable[..., tuple[int, dict[str, Any]]]
 
 
-@pytest.fixture
-def step(capsys: pytest.CaptureFixture[str]) -> Step:
-    """Call a step as a role does; returns exit code and answer."""
+def is_log(path: Path) -> bool:
+    """Whether stand-ins for programs note there how they were called."""
+    return path.name in ("asked", "called") or path.suffix == ".log"
 
-    def call(*words: object) -> tuple[int, dict[str, Any]]:
-        code = command.main([str(word) for word in words])
+
+@pytest.fixture
+def step(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Step:
+    """Call a step as a role does; returns exit code and answer.
+
+    Before that it is called as check mode does: it has to change nothing, and to foretell what will change.
+    """
+
+    def once(words: list[str]) -> tuple[int, dict[str, Any]]:
+        code = command.main(words)
         out, err = capsys.readouterr()
         assert err == ""
         answer: dict[str, Any] = json.loads(out)
+        return code, answer
+
+    def call(*given: object) -> tuple[int, dict[str, Any]]:
+        name, *words = map(str, given)
+        foretold: dict[str, Any] = {}
+        if name in command.DRY and "--dry-run" not in words:
+            before = files_below(tmp_path)
+            _, foretold = once([name, "--dry-run", *words])
+            after = files_below(tmp_path)
+            for path in [path for path in after if is_log(path)]:
+                after.pop(path)
+                path.unlink()
+                if path in before:
+                    path.write_bytes(before[path])
+            assert after == {path: text for path, text in before.items() if not is_log(path)}
+        code, answer = once([name, *words])
+        if code == 0 and foretold:
+            assert foretold.get("changed") == answer["changed"], foretold
         return code, answer
 
     return call

@@ -78,9 +78,13 @@ def test_ppc64_cpu_is_used_where_smt_control_is_no_use(
 ) -> None:
     file = cpus / "sys/devices/system/cpu/smt/control"
     file.unlink() if control is None else file.write_text(control)
-    tool("ppc64_cpu", f'echo "$@" >> {tmp_path}/asked')
-    assert step("smt-state", f"--sysroot={cpus}", "--level=4")[0] == 0
-    assert (tmp_path / "asked").read_text() == "--smt=4\n--smt\n", "and which level it has now"
+    level = tmp_path / "level"
+    level.write_text("SMT=8\n")
+    notes = f'echo "$1" >> {tmp_path}/asked'
+    tool("ppc64_cpu", f"{notes}; case $1 in --smt=*) echo SMT=${{1#*=}} > {level};; *) cat {level};; esac")
+    code, answer = step("smt-state", f"--sysroot={cpus}", "--level=4")
+    assert (code, answer["changed"], answer["level"]) == (0, True, "4")
+    assert (tmp_path / "asked").read_text() == "--smt\n--smt=4\n--smt\n", "which level it had, and has now"
 
     tool("ppc64_cpu", "echo refused; exit 3")
     code, answer = step("smt-state", f"--sysroot={cpus}", "--level=4")

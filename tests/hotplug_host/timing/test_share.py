@@ -16,7 +16,7 @@ def allowed() -> set[int]:
 def test_threads_that_share_a_cpu_are_seen(allowed: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Spinners on the CPU that works take most of it: they have its own priority here.
 
-    Other tests run on that CPU too, also while the work is timed alone: there are many more spinners than those.
+    Other tests run on that CPU too, also while the work is timed alone: there are many more spinners.
     """
     (here, *_) = sorted(allowed)
     real = os.sched_setaffinity

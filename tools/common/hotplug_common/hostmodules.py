@@ -88,14 +88,12 @@ def environment(task: Task) -> str:
 
 def run_after(name: str, options: Options, task: Task) -> str | None:
     """Return which run has the host after a module was done; None where it changes nothing about that."""
+    if task.check:
+        return None
     if name == "run_lock" and options["action"] == "acquire":
         return f"{task.lock['token']}:{lock_file(options)}"
     gives = MODULES[name].gives_back
     return "" if gives and options["action"] == gives else None
-
-
-def _dry_run(options: Options, task: Task) -> list[str]:
-    return [*plain(options, task), *(["--dry-run"] if task.check else [])]
 
 
 def _switch(options: Options, task: Task) -> list[str]:
@@ -128,21 +126,14 @@ class HostModule:
     gives_back: str = ""
     """The `action` after which no run has the host."""
     changes: bool = True
-    """Whether it changes the host; one that does not also runs in check mode."""
-    reads: frozenset[str] = frozenset()
-    """Values of the option `action` with which it changes nothing."""
-    asks: bool = False
-    """Whether in check mode it asks the program what would be changed."""
+    """Whether it changes the host; in check mode, the program reports what it would change."""
     compose: Callable[[Options, Task], list[str]] = plain
 
     def arguments(self, options: Options, task: Task) -> list[str]:
         """Return the program's arguments."""
         own = {name: value for name, value in options.items() if name not in SHARED}
-        return [*self.words, *self.compose(own, task)]
-
-    def runs(self, options: Options, task: Task) -> bool:
-        """Return whether the program is run at all."""
-        return not task.check or self.asks or not self.changes or options.get("action") in self.reads
+        dry = ["--dry-run"] if task.check and self.changes and self.words else []
+        return [*self.words, *dry, *self.compose(own, task)]
 
     def fault(self, host: str, options: Options, fault: str, answer: Mapping[str, Any] = EMPTY) -> str:
         """Return the one line of a failure: which host, what failed, why, and what to do.
@@ -161,7 +152,6 @@ MODULES: Mapping[str, HostModule] = {
         ("boot-entry",),
         "the boot entry of {release} refuses: {action}",
         "see to it, or deploy by kexec",
-        reads=frozenset({"look", "read", "booted"}),
     ),
     "boot_fallback": HostModule(
         ("boot-fallback",),
@@ -173,8 +163,6 @@ MODULES: Mapping[str, HostModule] = {
         ("clocksource",),
         "the clocksource could not be switched",
         f"{LOOK_WRITERS}, and for 'clocksource' in the kernel log of the host",
-        asks=True,
-        compose=_dry_run,
     ),
     "host_health": HostModule(
         ("health",), "the host's health cannot be read", "do without by ab_health=false", changes=False
@@ -216,7 +204,6 @@ MODULES: Mapping[str, HostModule] = {
         "SMT could not be switched to {level}",
         "then run the playbook again",
         gives_back="finish",
-        asks=True,
         compose=_switch,
     ),
 }

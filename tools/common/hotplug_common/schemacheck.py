@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import fastjsonschema
-from jsonschema import Draft202012Validator
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Schema:
 
 @cache
 def _validator(schema: Schema, kind: str) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415  only what does not fit needs it
+
     return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": schema.read()["$defs"]})
 
 

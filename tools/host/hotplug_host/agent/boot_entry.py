@@ -177,11 +177,19 @@ class Loader:
                 f"{path} cannot be read ({error.strerror}): this host does not boot by GRUB"
             ) from error
 
+    def armed(self) -> bool:
+        """Whether the entry boots the next time."""
+        return self.environment().get("next_entry") == self.identify()
+
+    def disarmed(self) -> bool:
+        """Whether nothing is left of that. GRUB leaves the variable behind, empty, when it has booted it."""
+        return self.environment().get("next_entry") not in ("", self.identify())
+
     def arm(self) -> bool:
         """Boot the entry the next time, and only then."""
-        wanted = self.identify()
-        if self.environment().get("next_entry") == wanted:
+        if self.armed():
             return False
+        wanted = self.identify()
         self.tools.say(f"{self.prefix}-reboot", wanted)
         found = self.environment().get("next_entry")
         if found != wanted:
@@ -191,8 +199,8 @@ class Loader:
         return True
 
     def disarm(self) -> bool:
-        """Take back that the entry boots one time. GRUB leaves the variable behind, empty, when it has."""
-        if self.environment().get("next_entry") not in ("", self.identify()):
+        """Take back that the entry boots one time."""
+        if self.disarmed():
             return False
         self.tools.say(f"{self.prefix}-editenv", "-", "unset", "next_entry")
         return True
@@ -201,11 +209,12 @@ class Loader:
         """Leave it to GRUB what it boots by default."""
         self.tools.say(f"{self.prefix}-editenv", "-", "unset", "saved_entry")
 
-    def require_disarmed(self) -> None:
+    def require_disarmed(self, dry_run: bool) -> None:
         """Raise ToolError when GRUB has booted the entry and would again, and take that back first."""
-        wanted = self.identify()
-        if self.environment().get("next_entry") == wanted:
-            self.disarm()
+        if self.armed():
+            wanted = self.identify()
+            if not dry_run:
+                self.disarm()
             raise ToolError(
                 f"GRUB has booted {wanted} and not cleared next_entry, so that no panic would have ended it:"
                 " the firmware does not let it write to the disk"
@@ -503,7 +512,7 @@ def read_default(options: argparse.Namespace) -> dict[str, str]:
 
 
 def do_installed(loader: Custom | Bls, options: argparse.Namespace) -> bool:
-    """Do what was asked for with an installed kernel; return whether it changed anything."""
+    """Do what was asked for with an installed kernel; return whether it changed anything, or would."""
     try:
         loader.entry = replace(loader.entry, id=loader.find(options.release))
     except ToolError:
@@ -520,23 +529,25 @@ def do_installed(loader: Custom | Bls, options: argparse.Namespace) -> bool:
             )
         return False
     if options.action == "booted":
-        loader.require_disarmed()
+        loader.require_disarmed(options.dry_run)
         return False
     if options.action == "remove":
-        return loader.disarm()
-    return loader.arm()
+        return not loader.disarmed() if options.dry_run else loader.disarm()
+    return not loader.armed() if options.dry_run else loader.arm()
 
 
 def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> bool:
-    """Do what was asked for; return whether it changed anything."""
+    """Do what was asked for; return whether it changed anything, or would."""
     if options.action == "look":
         loader.require_one_time_boots()
         if options.as_default:
             loader.require_kept_default()
         return False
     if options.action == "booted":
-        loader.require_disarmed()
+        loader.require_disarmed(options.dry_run)
         return False
+    if options.dry_run:
+        return would_change(loader, package, options)
     if options.action == "remove":
         # The default first: an entry that is gone would leave a default that nothing has.
         ours = loader.default() == loader.own_default()
@@ -556,6 +567,18 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         loader.make_default(before)
     armed = loader.arm()
     return installed or added or armed
+
+
+def would_change(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> bool:
+    """Return whether `once`, `default` or `remove` would change anything; ToolError where it would refuse."""
+    where = (options.sysroot, options.release)
+    if options.action == "remove":
+        return package.left(*where) or loader.present() or not loader.disarmed()
+    if options.action == "default":
+        loader.require_kept_default()
+        return loader.default() != loader.own_default()
+    loader.require_one_time_boots()
+    return not (package.whole(*where) and loader.present() and loader.armed())
 
 
 def put_back(loader: Custom | Bls, former: str) -> bool:

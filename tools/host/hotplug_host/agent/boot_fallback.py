@@ -7,7 +7,6 @@ the network nor the controller. It goes off once: before it reboots, it takes it
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from hotplug_host.agent.units import Units
@@ -56,14 +55,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Arm it, or disarm it; OSError when the units cannot be written or systemctl is missing."""
-    if arguments.action == "arm":
-        arm(arguments.sysroot, arguments.release, arguments.variant, arguments.seconds)
-        return {"changed": True}
-    return {"changed": UNITS.remove(arguments.sysroot)}
+    root = arguments.sysroot
+    if arguments.action == "disarm":
+        return {"changed": bool(UNITS.there(root)) if arguments.dry_run else UNITS.remove(root)}
+    units = texts(arguments.release, arguments.variant, arguments.seconds)
+    return {"changed": not UNITS.written(root, units) if arguments.dry_run else UNITS.write(root, units)}
 
 
-def arm(root: Path, release: str, variant: str, seconds: int) -> None:
-    """Write the units; they are read by the next boot."""
+def texts(release: str, variant: str, seconds: int) -> dict[str, str]:
+    """Return the units by their names; they are read by the next boot."""
     condition = (
         f"ConditionKernelCommandLine=hotplug_acceleration.variant={variant}"
         if variant
@@ -72,4 +72,4 @@ def arm(root: Path, release: str, variant: str, seconds: int) -> None:
     words = {"release": release, "seconds": seconds, "condition": condition}
     words["links"] = " ".join(f"/{link}" for link in UNITS.links())
     words["words"] = LAST_WORDS.format(**words)
-    UNITS.write(root, {SERVICE: SERVICE_TEXT.format(**words), TIMER: TIMER_TEXT.format(**words)})
+    return {SERVICE: SERVICE_TEXT.format(**words), TIMER: TIMER_TEXT.format(**words)}

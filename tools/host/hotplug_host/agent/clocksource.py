@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", type=Path, required=True, help="the file of the record")
     parser.add_argument("--owner", default="unknown", help="who applies it, for the record")
     parser.add_argument("--settle", type=float, default=0.0, help="seconds that it has to be used at least")
-    parser.add_argument("--dry-run", action="store_true", help="only say whether it would be switched")
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--apply", metavar="NAME", help="the clocksource to switch to")
     action.add_argument("--restore", action="store_true", help="put back the one before")

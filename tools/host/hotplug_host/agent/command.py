@@ -30,6 +30,8 @@ STEPS = (
     "smt-state",
     "smt-unit",
 )
+#: Those that report without changing anything what they would change, as Ansible's check mode asks.
+DRY = frozenset(STEPS) - {"health", "smt-unit"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     step = import_module(f"hotplug_host.agent.{words[0].replace('-', '_')}")
     parser = Parser(prog=f"{PROGRAM} {words[0]}", description=step.__doc__)
+    if words[0] in DRY:
+        parser.add_argument("--dry-run", action="store_true", help="change nothing, report what would change")
     step.add_arguments(parser)
 
     def work() -> int:

@@ -156,17 +156,30 @@ class Package:
         programs = MANAGERS[kind].programs if kind in MANAGERS else TAR
         return cls(kind, package["name"], package["file"], int(package.get("installed_bytes") or 0), programs)
 
-    def install(self, file: str, sysroot: Path, release: str) -> bool:
-        """Install the package from FILE unless it is there; ToolError, in the manager's words, else."""
+    def whole(self, sysroot: Path, release: str) -> bool:
+        """Return whether the package is installed."""
         manager = MANAGERS.get(self.format)
         if manager is None:
-            if _folder(sysroot, release).is_dir():
-                return False
+            return _folder(sysroot, release).is_dir()
+        code, said = _run([*manager.query, self.name])
+        return code == 0 and said in (manager.whole or said,)
+
+    def left(self, sysroot: Path, release: str) -> bool:
+        """Return whether anything of the package is there, also where it came only in part."""
+        manager = MANAGERS.get(self.format)
+        if manager is None:
+            return _folder(sysroot, release).is_dir()
+        code, said = _run([*manager.query, self.name])
+        return code == 0 and not (manager.gone and said == manager.gone)
+
+    def install(self, file: str, sysroot: Path, release: str) -> bool:
+        """Install the package from FILE unless it is there; ToolError, in the manager's words, else."""
+        if self.whole(sysroot, release):
+            return False
+        manager = MANAGERS.get(self.format)
+        if manager is None:
             command = ["tar", "--extract", "--gzip", f"--directory={sysroot}", f"--file={file}"]
         else:
-            code, said = _run([*manager.query, self.name])
-            if code == 0 and said in (manager.whole or said,):
-                return False
             command = [*manager.install, file]
         code, said = _run(command)
         if code != 0:
@@ -180,16 +193,12 @@ class Package:
 
     def remove(self, sysroot: Path, release: str) -> bool:
         """Remove what is left of the package, also where it came only in part; ToolError when that fails."""
+        if not self.left(sysroot, release):
+            return False
         manager = MANAGERS.get(self.format)
         if manager is None:
-            folder = _folder(sysroot, release)
-            there = folder.is_dir()
-            if there:
-                shutil.rmtree(str(folder))
-            return there
-        code, said = _run([*manager.query, self.name])
-        if code != 0 or (manager.gone and said == manager.gone):
-            return False
+            shutil.rmtree(str(_folder(sysroot, release)))
+            return True
         code, said = _run([*manager.remove, self.name])
         if code != 0:
             raise ToolError(

@@ -29,19 +29,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Load the image; ToolError when it is another, or not loaded afterwards."""
     fs = Sysfs(arguments.sysroot)
-    check_image(arguments.image, arguments.sha256)
+    # In check mode the task that copies the image has copied none.
+    if arguments.image.exists() or not arguments.dry_run:
+        check_image(arguments.image, arguments.sha256)
+    if arguments.dry_run:
+        return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": kexec()}
     load(["--load", str(arguments.image), *arguments.kexec_option])
     check_loaded(fs)
-    return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": find_program("kexec")}
+    return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": kexec()}
+
+
+def kexec() -> str:
+    """Return the program; ToolError where it is missing."""
+    program = find_program("kexec")
+    if program is None:
+        raise ToolError("kexec is not on the host: install kexec-tools")
+    return program
 
 
 def load(arguments: list[str]) -> None:
     """Run kexec with these arguments; ToolError with its output when it fails."""
-    program = find_program("kexec")
-    if program is None:
-        raise ToolError("kexec is not on the host: install kexec-tools")
     result = subprocess.run(
-        [program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        [kexec(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     if result.returncode != 0:
         said = result.stdout.decode("utf-8", "replace").strip().replace("\n", ", ")

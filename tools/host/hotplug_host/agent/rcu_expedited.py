@@ -30,6 +30,8 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         # A variant is compared with one that is not expedited: a host that has it on anyway has no such one.
         if arguments.value == "1":
             require_as_booted(fs, WITHOUT)
+        if arguments.dry_run:
+            return {"changed": before != arguments.value, "before": before, "now": arguments.value}
         if before != arguments.value:
             fs.write(RCU_EXPEDITED, arguments.value)
         after = fs.read(RCU_EXPEDITED)

@@ -32,11 +32,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Take the lock, or give it back."""
+    if arguments.dry_run:
+        return {"changed": would_change(arguments.lock, arguments.release)}
     if arguments.acquire is not None:
         acquire(arguments.lock, arguments.acquire)
     else:
         release(arguments.lock, arguments.release)
     return {"changed": True}
+
+
+def would_change(lock: Path, token: str | None) -> bool:
+    """Return whether a run could take the lock, or give it back with TOKEN; ToolError when another has it.
+
+    A lock that is gone changes nothing: in check mode, it was not taken.
+    """
+    holder = read_record(lock, LOCK_KEYS)
+    if holder is not None and token not in (ANYBODY, holder.get("token")):
+        raise held_by_another(lock, holder)
+    return (holder is None) == (token is None)
 
 
 def acquire(lock: Path, record: dict[str, Any]) -> None:

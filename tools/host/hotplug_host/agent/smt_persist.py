@@ -54,19 +54,32 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     was = record.get(PERSISTS) or {}
     now: dict[str, Any] = {}
     changed = False
+    units = {UNIT: text_of(fs, arguments.level)} if arguments.kind == "unit" else {}
+    if arguments.dry_run:
+        changed = would_change(fs, was, arguments.kind, units)
+        return {"changed": changed, "before": was.get("kind", "none"), "now": arguments.kind}
     if was and was["kind"] != arguments.kind:
         changed = take_back(fs, was)
-    if arguments.kind == "unit":
-        changed = UNITS.write(arguments.sysroot, {UNIT: text_of(fs, arguments.level)}) or changed
+    if units:
+        changed = UNITS.write(arguments.sysroot, units) or changed
         now = {"kind": "unit"}
     elif arguments.kind == "smtstate":
-        enabled = enable_smtstate()
+        enabled = not has_smtstate() and enable_smtstate()
         changed = enabled or changed
         now = {"kind": "smtstate", "enabled": enabled or bool(was.get("enabled"))}
     if record or now:
         others = {key: value for key, value in record.items() if key != PERSISTS}
         write_record(arguments.staging / APPLIED, {**others, PERSISTS: now} if now else others)
     return {"changed": changed, "before": was.get("kind", "none"), "now": arguments.kind}
+
+
+def would_change(fs: Sysfs, was: dict[str, Any], kind: str, units: dict[str, str]) -> bool:
+    """Return whether a run would change the host; ToolError where the host has no way to."""
+    if was and was["kind"] != kind:
+        return bool(UNITS.there(fs.root)) if was["kind"] == "unit" else bool(was.get("enabled"))
+    if kind == "smtstate":
+        return not has_smtstate()
+    return bool(units) and not UNITS.written(fs.root, units)
 
 
 def text_of(fs: Sysfs, level: str) -> str:
@@ -79,15 +92,20 @@ def text_of(fs: Sysfs, level: str) -> str:
     return TEXT.format(level=level, command=f"{tool} --smt={level}")
 
 
-def enable_smtstate() -> bool:
-    """Have powerpc-utils keep the level; whether it did not. ToolError on a host without it."""
+def has_smtstate() -> bool:
+    """Return whether powerpc-utils keeps the level. ToolError on a host without it."""
     state = subprocess.run(["systemctl", "is-enabled", SMTSTATE], capture_output=True, text=True, check=False)
     if state.stdout.strip() == "enabled":
-        return False
+        return True
     if state.stdout.strip() not in ("disabled", "indirect"):
         raise ToolError(
             f"{SMTSTATE} is not on the host", "install powerpc-utils, or use smt_switch_persist=unit"
         )
+    return False
+
+
+def enable_smtstate() -> bool:
+    """Have powerpc-utils keep the level; True. ToolError where systemctl refuses."""
     done = subprocess.run(["systemctl", "enable", SMTSTATE], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolError(f"systemctl enable {SMTSTATE} failed: {done.stderr.strip()}", code=ExitCode.OPERATION)

@@ -46,15 +46,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def act(arguments: argparse.Namespace) -> dict[str, Any]:
     """Switch; ToolError when a CPU does not have the state asked for."""
     fs = Sysfs(arguments.sysroot)
-    before = read_online(fs)
+    before, level = read_online(fs), read_smt(fs).level
+    if arguments.dry_run:
+        changed = differs(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
+        return {"changed": changed, "online": format_cpulist(before), "level": level}
     after = switch(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
     lost = {"lost": placement.put_back(fs, arguments.staging)} if arguments.staging else {}
-    return {
-        "changed": before != after,
-        "online": format_cpulist(after),
-        "level": read_smt(fs).level,
-        **lost,
-    }
+    reached = read_smt(fs).level
+    changed = (before, level) != (after, reached)
+    return {"changed": changed, "online": format_cpulist(after), "level": reached, **lost}
+
+
+def differs(
+    fs: Sysfs,
+    level: str,
+    exactly: frozenset[int] | None,
+    at_least: frozenset[int],
+    present: frozenset[int] | None,
+) -> bool:
+    """Return whether `switch` would change the host."""
+    there, online = read_present(fs), read_online(fs)
+    if exactly is None:
+        wrong = at_least & there - online
+    else:
+        wrong = (online ^ exactly) & (there if present is None else there & present)
+    return bool(wrong) or (read_control(fs) != NOT_SUPPORTED and read_smt(fs).level != level)
 
 
 def switch(
