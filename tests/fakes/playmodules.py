@@ -11,6 +11,7 @@ import importlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from ansible.module_utils.common.json import Direction, get_module_encoder
 from ansible.plugins.action import ActionBase
 
 from hotplug_host.agent import command
-from tests.fakes.fake_lpar import PYTHON
+from tests.fakes.fake_lpar import PYTHON, SSH
 
 #: What the playbooks use. What is not here would be imported anew by every task.
 MODULES = "command copy file find getent setup slurp stat systemd_service tempfile"
@@ -60,7 +61,18 @@ def warm() -> None:
 
 def here(action: ActionBase) -> bool:
     """Whether what an action does is done on this machine, and waited for."""
-    return action._connection.transport == "local" and not action._task.async_val
+    local = action._connection.transport == "local" or reached_root(action) is not None
+    return local and not action._task.async_val
+
+
+def reached_root(action: ActionBase) -> Path | None:
+    """Return the root of a fake host that the stand-in for ssh reaches now; None of any other connection."""
+    if action._connection.transport != "ssh":
+        return None
+    ssh = Path(action._connection.get_option("ssh_executable"))
+    root = ssh.parent.parent
+    stands_in = ssh.is_file() and ssh.read_bytes() == SSH.format(root=root).encode()
+    return root if stands_in and not (root / "down").exists() else None
 
 
 def configure(
@@ -88,12 +100,18 @@ def configure(
 def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **options: Any) -> dict[str, Any]:
     """Run a module or a step in a fork, anything else as ever; returns its exit code and what it printed."""
     if isinstance(in_data, Module):
-        environment: dict[str, str] = {}
+        environment = on_path(action)
         action._compute_environment_string(environment)
         return forked(lambda: be_module(in_data, environment, action._loader.get_basedir()))
-    if in_data and here(action) and (step := step_of(cmd)):
+    if in_data and here(action) and (step := step_of(cmd, on_path(action))):
         return forked(lambda: be_step(*step))
     return run_anew(action, cmd, *rest, in_data=in_data, **options)
+
+
+def on_path(action: ActionBase) -> dict[str, str]:
+    """Return what the stand-in for ssh has in its environment."""
+    root = reached_root(action)
+    return {"PATH": f"{root / 'bin'}:{os.environ['PATH']}"} if root else {}
 
 
 def forked(be: Callable[[], int]) -> dict[str, Any]:
@@ -122,7 +140,7 @@ def forked(be: Callable[[], int]) -> dict[str, Any]:
     return printed | {f"{name}_lines": printed[name].splitlines() for name in ("stdout", "stderr")}
 
 
-def step_of(cmd: str) -> tuple[dict[str, str], list[str]] | None:
+def step_of(cmd: str, environment: Mapping[str, str]) -> tuple[dict[str, str], list[str]] | None:
     """Return the environment and the words of a step of our program; None of any other command.
 
     A host whose Python a test has replaced runs that.
@@ -130,14 +148,10 @@ def step_of(cmd: str) -> tuple[dict[str, str], list[str]] | None:
     words = shlex.split(cmd)
     given = [word for word in words[:1] if "=" in word]
     python, dash, *rest = words[len(given) :] + [""] * 3
-    if (
-        dash != "-"
-        or rest[0] not in STEPS
-        or not Path(python).is_file()
-        or Path(python).read_text() != PYTHON
-    ):
+    found = shutil.which(python, path=environment.get("PATH", os.environ["PATH"]))
+    if dash != "-" or rest[0] not in STEPS or not is_ours(Path(found or "/")):
         return None
-    return dict(word.split("=", 1) for word in given), [word for word in rest if word]
+    return {**environment, **dict(word.split("=", 1) for word in given)}, [word for word in rest if word]
 
 
 def is_ours(python: Path) -> bool:
