@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from tests.ansible.test_build import lpar_lab
+from tests.ansible.test_clocks import become_server
 from tests.fakes.fake_lpar import ANSIBLE, DEFAULT_RELEASE, MACHINE, REPO, FakeLpar
 
 PAGES = REPO / "docs/guides/operators"
@@ -19,11 +20,15 @@ TEXT = "".join(
     (PAGES / f"{page}.md").read_text()
     for page in ("index", "deploy", "time-your-machine", "troubleshooting", "switch-faster")
 )
-#: Each with the playbooks that it names, and its options.
-COMMANDS = [
-    (found[1].replace("playbooks/", "").strip(), found[2])
-    for found in re.finditer(r"^ansible-playbook -i \S+ ((?:playbooks/\S+ ?)+)(.*)$", TEXT, re.MULTILINE)
-]
+
+
+def commands_of(text: str) -> list[tuple[str, str]]:
+    """Return the commands of a text, each with the playbooks that it names, and its options."""
+    found = re.finditer(r"^ansible-playbook -i \S+ ((?:playbooks/\S+ ?)+)(.*)$", text, re.MULTILINE)
+    return [(one[1].replace("playbooks/", "").strip(), one[2]) for one in found]
+
+
+COMMANDS = commands_of(TEXT)
 FLEET = re.search(r"^```json\n(.*?deploy_artifacts.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 #: What is of other hosts here, and has tests of its own.
 OTHERS = ("build_host=", "boot=")
@@ -76,6 +81,27 @@ def test_their_commands_run_as_they_are(switching: FakeLpar, tmp_path: Path) -> 
     releases = [json.loads(run)["host"]["kernel_release"] for run in runs]
     assert releases == [DEFAULT_RELEASE, RELEASE]
     assert switching.get("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", ["compare-two-kernels", "clocks-of-hosts"])
+def test_a_page_with_variables_in_a_file_runs_as_it_stands(host: FakeLpar, tmp_path: Path, page: str) -> None:
+    """In the order of the page. Four boots are timed, or two audits have two files each."""
+    become_server(host)
+    for given in ("ab_variants", "ab_results_dir", "clocks_results_dir"):
+        host.variables.pop(given, None)
+    text = (PAGES / f"{page}.md").read_text()
+    found = re.search(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert found
+    srv = tmp_path / "srv"
+    here = re.sub(r"/srv/kernels/(\w+)/artifact.json", lambda name: str(host.artifact(name[1])), found[1])
+    (host.work / "page.json").write_text(here.replace("/srv/", f"{srv}/"))
+    for playbook, options in commands_of(text):
+        words = shlex.split(options.replace("/srv/", f"{srv}/").replace("@vars", "@page"))
+        result = host.play(playbook, *words)
+        assert result.code == 0, f"{playbook} {options}\n{result.output}"
+    assert len([path for path in srv.rglob("*.jsonl") if path.parent.parent.name == "raw"]) == 4
 
 
 def test_their_variables_are_ones_that_something_reads() -> None:
