@@ -283,6 +283,21 @@ def test_a_kernel_that_panics_does_not_become_the_default(host: FakeLpar) -> Non
 
 
 @pytest.mark.slow
+def test_a_default_that_is_set_by_a_command_that_fails_is_put_back_before_the_reboot(host: FakeLpar) -> None:
+    text, prefix, kind = DISTRIBUTIONS["debian"]
+    host.distribution(text, prefix)
+    host.put("grubenv.json", json.dumps({"saved_entry": "before"}))
+    host.put("fault", "default-set-late")
+    artifact = host.packed("patched", kind)
+
+    result = deploy(host, artifact, boot="default", deploy_default_confirmed=RELEASE)
+
+    assert_fails(result, "the default boot entry cannot be set", f"The host is back on {DEFAULT_RELEASE}")
+    assert json.loads(host.get("grubenv.json")) == {"saved_entry": "before"}
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> None:
     """Such as without the firewall, which its configuration lacks."""
     both = {"enabled": ["firewalld.service", "sshd.service"]}

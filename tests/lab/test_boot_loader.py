@@ -122,6 +122,36 @@ def test_the_default_survives_reboots_until_it_is_rolled_back(deployment: Deploy
     deployment.ssh("grub-editenv - unset saved_entry")
 
 
+def test_a_rollback_ends_on_the_default_kernel_that_an_update_brought_meanwhile(
+    deployment: Deployment,
+) -> None:
+    before = deployment.looks()
+    was = deployment.default
+    new = f"{was[:-1]}{'0' if was[-1] != '0' else '1'}"
+    code, said = deployment.play(boot="once")
+    assert code == 0, said
+    # The release is all that differs in the new image: it is as long as the old one.
+    deployment.ssh(
+        f"cd /boot && LC_ALL=C sed 's/{was}/{new}/g' vmlinux-{was} > vmlinux-{new}"
+        f" && mv vmlinux-{was} /root/ && update-grub"
+    )
+
+    deployment.roll_back()
+
+    (boot_id, release, *left) = deployment.looks()
+    assert release == new
+    theirs = ("/boot/vmlinux-", "/boot/grub/grub.cfg")
+    assert [line for line in left if not line.startswith(theirs)] == [
+        line for line in before[2:] if not line.startswith(theirs)
+    ]
+    deployment.roll_back()
+    assert deployment.looks()[0] == boot_id, "a second one finds nothing to do"
+
+    deployment.ssh(f"mv /root/vmlinux-{was} /boot/ && rm /boot/vmlinux-{new} && update-grub")
+    reboot(deployment.lab, GUEST)
+    assert deployment.looks()[1:] == before[1:]
+
+
 def test_a_kernel_that_panics_falls_back_through_grub(deployment: Deployment) -> None:
     deployment.falls_back_from_a_panic(boot="once")
 

@@ -249,6 +249,10 @@ def grub(name: str, argv: list[str]) -> int:
         environment["next_entry"] = argv[0]
     elif tool == "set-default":
         environment["saved_entry"] = argv[0]
+        if fault() == "default-set-late" and argv[0].startswith("hotplug-acceleration-"):
+            store(GRUBENV, environment)
+            sys.stderr.write("grub-set-default: error: it is set, and I fail\n")
+            return 1
     elif tool == "editenv" and argv[1] == "list":
         sys.stdout.write("".join(f"{key}={value}\n" for key, value in environment.items()))
     elif tool == "editenv":
