@@ -39,9 +39,9 @@ BASE_PYTHON = str(getattr(sys, "_base_executable", sys.executable))
 #: A host's Python; it finds no package of this environment.
 PYTHON = f'#!/bin/sh\nexec {BASE_PYTHON} -S -E "$@"\n'
 
-#: Stands in for ssh to one host: runs the command here.
+#: Stands in for ssh to one host: waits as long as the network would, then runs the command here.
 SSH = """#!/bin/sh
-test ! -e {root}/down || {{ echo 'ssh: connect to host: No route to host' >&2; exit 255; }}
+{network}test ! -e {root}/down || {{ echo 'ssh: connect to host: No route to host' >&2; exit 255; }}
 for command; do :; done
 PATH={root}/bin:$PATH
 exec /bin/sh -c "$command"
@@ -250,10 +250,19 @@ class FakeLpar(FakeHost):
             command.write_text(f"#!{BASE_PYTHON} -IS\n{(FAKES / 'fake.py').read_text()}")
             command.chmod(0o755)
 
-    def remote(self) -> dict[str, Any]:
-        """Make it a host that is reached by ssh; return its own variables in an inventory."""
+    @property
+    def waits(self) -> Path:
+        """What the stand-in for ssh writes: a line when a command begins to wait, and one when it ends to."""
+        return self.work / "waits"
+
+    def remote(self, latency: float = 0) -> dict[str, Any]:
+        """Make it a host that is reached by ssh; return its own variables in an inventory.
+
+        Each command takes `latency` seconds longer; `waits` tells when which began and ended to wait.
+        """
+        wait = f"echo begin >> {self.waits}; sleep {latency}; echo end >> {self.waits}\n" if latency else ""
         ssh = self.root / "bin/ssh"
-        ssh.write_text(SSH.format(root=self.root))
+        ssh.write_text(SSH.format(root=self.root, network=wait))
         ssh.chmod(0o755)
         return {
             "ansible_ssh_executable": str(ssh),

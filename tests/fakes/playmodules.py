@@ -66,12 +66,12 @@ def here(action: ActionBase) -> bool:
 
 
 def reached_root(action: ActionBase) -> Path | None:
-    """Return the root of a fake host that the stand-in for ssh reaches now; None of any other connection."""
+    """Return the root of a fake host that the stand-in for ssh reaches at once; None of other connections."""
     if action._connection.transport != "ssh":
         return None
     ssh = Path(action._connection.get_option("ssh_executable"))
     root = ssh.parent.parent
-    stands_in = ssh.is_file() and ssh.read_bytes() == SSH.format(root=root).encode()
+    stands_in = ssh.is_file() and ssh.read_bytes() == SSH.format(root=root, network="").encode()
     return root if stands_in and not (root / "down").exists() else None
 
 
