@@ -4,10 +4,12 @@ import argparse
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hotplug_common.kernel import lines
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import proof
@@ -191,6 +193,25 @@ def test_the_patches_of_another_line_do_not_matter(bench: Bench) -> None:
     assert bench.looked == ["one"]
 
 
+def test_a_branch_has_the_patches_of_its_line(bench: Bench) -> None:
+    patches = bench.paths.patches
+
+    def digests() -> list[str]:
+        proofs = [Proof("one", line, {}, lambda _: [], 1.0) for line in ("6.12", "6.12.0")]
+        return [proof.digest(one, bench.paths) for one in proofs]
+
+    (patches / "lines/6.12.toml").write_text("package = 'linux'\nsuites = []\ntopics = ['hotplug']\n")
+    (patches / "lines/branches").mkdir()
+    (patches / "lines/branches/6.12.0.toml").write_text("of = '6.12'\n")
+    (patches / "hotplug/6.12.0").mkdir()
+    line, branch = digests()
+    (patches / "hotplug/6.12.0/0001-a.patch").write_text("other\n")
+    same, another = digests()
+    assert (same == line, another == branch) == (True, False)
+    (patches / "hotplug/6.12/0001-a.patch").write_text("another\n")
+    assert not {line, another} & set(digests())
+
+
 def test_a_kernel_that_was_built_anew_is_proven_again(bench: Bench, tmp_path: Path) -> None:
     kernel = tmp_path / "artifact.json"
     kernel.write_text("{}")
@@ -214,3 +235,9 @@ def test_every_module_of_the_program_is_among_the_inputs(paths: Paths) -> None:
     assert proof.PROGRAM == ROOT / "tools/kernel-qualify/kernel_qualify"
     first = proof.digest(Proof("one", "6.12", {}, lambda _: [], 1.0), paths)
     assert first != proof.digest(Proof("two", "6.12", {}, lambda _: [], 1.0), paths)
+
+
+def test_the_projects_own_patches_are_inputs(paths: Paths) -> None:
+    own = replace(paths, project=ROOT)
+    for line in (*lines.names(own.patches), *lines.branches(own.patches)):
+        assert proof.digest(Proof("one", line, {}, lambda _: [], 1.0), own)

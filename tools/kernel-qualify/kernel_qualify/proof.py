@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotplug_common import process, scratch
-from hotplug_common.kernel import series
+from hotplug_common.kernel import lines, series
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, out
 from hotplug_host.errors import ExitCode, ToolError
@@ -77,7 +77,9 @@ def digest(proof: Proof, paths: Paths) -> str:
     """Hash what a proof's outcome depends on: patches, fragments, this program and the options."""
     content = hashlib.sha256()
     patches = paths.patches
-    files = [*(patches / "configs").iterdir(), *(patches / "lines").iterdir()]
+    files = [*(patches / "configs").iterdir(), *(patches / lines.FOLDER).rglob("*.toml")]
+    if proof.line in lines.branches(patches):
+        files += patches.glob(f"*/{lines.load(patches, proof.line).of}/*")
     files += [*patches.glob(f"*/{proof.line}/*"), *(patches / series.EXPERIMENTS).glob("*/*.patch")]
     files += [path for path in PROGRAM.rglob("*") if path.suffix in (".py", ".sh", ".c", ".config")]
     files += [value for value in proof.facts.values() if isinstance(value, Path) and value.is_file()]
