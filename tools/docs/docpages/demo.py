@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import lzma
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from docpages.paths import DEMO, DISTRIBUTION, ROOT
+from hotplug_common.kernel import lines, series
 from hotplug_common.tables import significant
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
@@ -62,10 +64,17 @@ def table(output_of: Output) -> str:
             f"The lab's: Linux {run.host.kernel_release.partition('-')[0]}, built with few drivers, stock and"
             f" patched; {_samples(found)}.",
             f"Debian's: its own kernel {releases[DEBIAN]} as packaged, and {releases[VARIANT]} with Debian's"
-            f" configuration, installed from a package, in a guest like a partition of PowerVM;"
+            f" configuration{_patches_then()}, installed from a package, in a guest like a partition of PowerVM;"
             f" {_samples(debian)}. The evidence has the conditions, and where the time goes.",
         ]
     )
+
+
+def _patches_then() -> str:
+    """Return how many of the line's patches a distribution's package had, where the line has more now."""
+    then = re.search(r"with the (\d+) patches", (DISTRIBUTION / "conditions.txt").read_text("utf-8"))
+    now = len(series.load(ROOT / "kernel-patches", lines.DEFAULT, series.PATCHED))
+    return f" and {then[1]} of the {now} patches" if then and int(then[1]) < now else ""
 
 
 def _prediction(output_of: Output) -> str:
