@@ -64,8 +64,8 @@ def table(output_of: Output) -> str:
             f"The lab's: Linux {run.host.kernel_release.partition('-')[0]}, built with few drivers, stock and"
             f" patched; {_samples(found)}.",
             f"Debian's: its own kernel {releases[DEBIAN]} as packaged, and {releases[VARIANT]} with Debian's"
-            f" configuration{_patches_then()}, installed from a package, in a guest like a partition of PowerVM;"
-            f" {_samples(debian)}. The evidence has the conditions, and where the time goes.",
+            f" configuration{_patches_then()}, installed from a package, in a guest like a partition of"
+            f" PowerVM; {_samples(debian)}. The evidence has the conditions, and where the time goes.",
         ]
     )
 
