@@ -98,6 +98,7 @@ def test_check_mode_changes_nothing_and_reads_all_the_same(run: Any, switching: 
     assert files_below(switching.root) == before
 
 
+@pytest.mark.slow
 def test_check_mode_foretells_what_changes(run: Any, switching: FakeLpar) -> None:
     """Each module in check mode, in earnest, and in check mode again."""
     switching.put("sys/kernel/rcu_expedited", "1")

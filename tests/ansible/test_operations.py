@@ -33,6 +33,7 @@ def preflight(host: FakeLpar, *arguments: str, purpose: str = "ab") -> tuple[int
     return result.code, result.flat, rows
 
 
+@pytest.mark.slow
 def test_a_fit_host_is_go_and_left_as_it_was(host: FakeLpar) -> None:
     before = files_below(host.root)
 
@@ -170,6 +171,7 @@ def test_a_failed_timing_is_fetched_and_the_host_restored(host: FakeLpar) -> Non
     assert_back(host)
 
 
+@pytest.mark.slow
 def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     result = switching.play("apply.yml", smt_switch_level="off", smt_switch_tune_fqs=True)
 
@@ -188,6 +190,7 @@ def test_a_switch_is_done_once(switching: FakeLpar) -> None:
     assert switching.get("ppc64_cpu.log").splitlines() == switches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", ["rollback", "apply"])
 def test_interrupts_have_their_cpus_again_once_a_switch_is_undone(switching: FakeLpar, back: str) -> None:
     queue = "sys/class/net/eth0/queues/rx-0/rps_cpus"
@@ -209,6 +212,7 @@ def test_interrupts_have_their_cpus_again_once_a_switch_is_undone(switching: Fak
     assert not switching.staging.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boot", ["this", "earlier"])
 def test_a_rollback_undoes_a_switch_of_this_boot(host: FakeLpar, boot: str) -> None:
     boot_id = host.get("proc/sys/kernel/random/boot_id") if boot == "this" else boot
@@ -230,6 +234,7 @@ def test_a_rollback_undoes_a_switch_of_this_boot(host: FakeLpar, boot: str) -> N
 UNIT = "etc/systemd/system/hotplug-acceleration-smt.service"
 
 
+@pytest.mark.slow
 def test_a_switch_holds_after_a_reboot_if_asked_to(switching: FakeLpar) -> None:
     result = switching.play("apply.yml", smt_switch_level="off", smt_switch_persist="unit")
 
@@ -239,6 +244,7 @@ def test_a_switch_holds_after_a_reboot_if_asked_to(switching: FakeLpar) -> None:
     assert (record["online"], record["persists"]) == ("0-7", {"kind": "unit"})
 
 
+@pytest.mark.slow
 def test_a_rollback_undoes_a_switch_that_holds_after_a_reboot(host: FakeLpar) -> None:
     record = {
         "boot_id": "earlier",

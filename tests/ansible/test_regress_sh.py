@@ -97,6 +97,7 @@ def test_a_run_that_did_not_get_to_its_end_is_no_verdict(
     assert "regress: error: " in done.stderr
 
 
+@pytest.mark.slow
 def test_a_night_without_a_new_kernel_is_well(controller: Controller) -> None:
     """Though the history has a regression: it was reported when it was found."""
     write(controller.directory / "history", SLOWER)

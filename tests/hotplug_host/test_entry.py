@@ -6,6 +6,7 @@ import contextlib
 import errno
 import functools
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -64,6 +65,10 @@ def full() -> Iterator[None]:
 def pipe_without_reader() -> int:
     read_end, write_end = os.pipe()
     os.close(read_end)
+    # A process that is being started meanwhile has the other end, too, for a moment.
+    poll = select.poll()
+    poll.register(write_end, 0)
+    assert poll.poll(10_000)
     return write_end
 
 

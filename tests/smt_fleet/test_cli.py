@@ -310,6 +310,7 @@ def test_a_signal_lets_ansible_end_and_the_summary_is_written(stand: Stand, numb
     assert "failed-restored" in (stand.run() / "summary.csv").read_text()
 
 
+@pytest.mark.slow
 def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) -> None:
     kernels = {name: stand.folder / f"{name}.json" for name in ("stock", "patched")}
     for kernel in kernels.values():
@@ -353,6 +354,7 @@ def test_what_measures_has_its_variables_and_one_host_at_a_time(stand: Stand) ->
         assert "give --stock and --patched, or --build" in err
 
 
+@pytest.mark.slow
 def test_where_a_switch_takes_an_hour_each_boot_has_one_iteration_and_the_hours_come_first(
     stand: Stand,
 ) -> None:
@@ -423,6 +425,7 @@ def test_a_run_keeps_what_was_planned(stand: Stand) -> None:
     assert stand.call("resume", "last")[:2] == (0, f"{stand.run().name}: every host is as asked\n")
 
 
+@pytest.mark.slow
 def test_a_plan_has_what_the_costs_of_hosts_predict(stand: Stand) -> None:
     timer = stand.folder / "bin/hotplug-timer"
     timer.write_text(TIMER)

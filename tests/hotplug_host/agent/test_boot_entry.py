@@ -211,6 +211,7 @@ def installed(debian: FakeLpar, step: Step) -> Ask:
     return call
 
 
+@pytest.mark.slow
 def test_an_installed_kernel_is_booted_one_time_by_its_own_entry(debian: FakeLpar, installed: Ask) -> None:
     for changed in (True, False):
         assert installed("once")[1]["changed"] == changed

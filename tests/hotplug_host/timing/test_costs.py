@@ -57,6 +57,7 @@ def measure(settings: CostSettings, fs: FakeSysfs) -> tuple[Run, ...]:
     return read_files([settings.output]).runs
 
 
+@pytest.mark.slow
 def test_two_runs_are_recorded_that_the_reader_accepts(host: FakeHost, wanted: CostSettings) -> None:
     plain, expedited = measure(wanted, FakeSysfs(host))
     assert (plain.rcu["rcu_expedited"], expedited.rcu["rcu_expedited"]) == ("0", "1")
@@ -80,6 +81,7 @@ def test_two_runs_are_recorded_that_the_reader_accepts(host: FakeHost, wanted: C
         assert (wanted.output.parent / recording.file).read_text() == "# tracer: nop\n" * 2
 
 
+@pytest.mark.slow
 def test_the_host_is_as_it_was(host: FakeHost, wanted: CostSettings) -> None:
     measure(wanted, FakeSysfs(host))
     assert host.online == frozenset(range(8))

@@ -44,6 +44,7 @@ def records(path: Path, phase: str) -> list[dict[str, object]]:
     return [record for record in found if record.get("phase") == phase]
 
 
+@pytest.mark.slow
 def test_a_traced_iteration_comes_last_and_is_none_of_the_timed(
     execute: Execute, host: FakeHost, settings: Settings, use_trace_cmd: Callable[..., None]
 ) -> None:
