@@ -99,11 +99,11 @@ def configure(
 
 def execute(action: ActionBase, cmd: str, *rest: Any, in_data: Any = None, **options: Any) -> dict[str, Any]:
     """Run a module or a step in a fork, anything else as ever; returns its exit code and what it printed."""
+    environment = on_path(action)
     if isinstance(in_data, Module):
-        environment = on_path(action)
         action._compute_environment_string(environment)
         return forked(lambda: be_module(in_data, environment, action._loader.get_basedir()))
-    if in_data and here(action) and (step := step_of(cmd, on_path(action))):
+    if in_data and here(action) and (step := step_of(cmd, environment)):
         return forked(lambda: be_step(*step))
     return run_anew(action, cmd, *rest, in_data=in_data, **options)
 

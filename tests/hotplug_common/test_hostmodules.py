@@ -130,9 +130,9 @@ def test_check_mode_asks_what_would_change(name: str) -> None:
         "staging": "/s",
         "timeout": 60,
         "lease": 60,
+        "record": {},
     }
     task = {"token": "t", "owner": "o", "started": "s"}
-    options["record"] = {}
     checked = MODULES[name].arguments(options, Task(check=True, lock=task))
     assert ("--dry-run" in checked) == (name not in ("host_state", "host_health"))
     assert "--dry-run" not in MODULES[name].arguments(options, Task(lock=task))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -158,19 +158,19 @@ class Package:
 
     def whole(self, sysroot: Path, release: str) -> bool:
         """Return whether the package is installed."""
-        manager = MANAGERS.get(self.format)
-        if manager is None:
-            return _folder(sysroot, release).is_dir()
-        code, said = _run([*manager.query, self.name])
-        return code == 0 and said in (manager.whole or said,)
+        return self._is_there(sysroot, release, lambda of, said: said in (of.whole or said,))
 
     def left(self, sysroot: Path, release: str) -> bool:
         """Return whether anything of the package is there, also where it came only in part."""
+        return self._is_there(sysroot, release, lambda of, said: not of.gone or said != of.gone)
+
+    def _is_there(self, sysroot: Path, release: str, means: Callable[[Manager, str], bool]) -> bool:
+        """Return whether what the manager prints of the package means so; of an archive, if it is there."""
         manager = MANAGERS.get(self.format)
         if manager is None:
             return _folder(sysroot, release).is_dir()
         code, said = _run([*manager.query, self.name])
-        return code == 0 and not (manager.gone and said == manager.gone)
+        return code == 0 and means(manager, said)
 
     def install(self, file: str, sysroot: Path, release: str) -> bool:
         """Install the package from FILE unless it is there; ToolError, in the manager's words, else."""

@@ -32,10 +32,9 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     # In check mode the task that copies the image has copied none.
     if arguments.image.exists() or not arguments.dry_run:
         check_image(arguments.image, arguments.sha256)
-    if arguments.dry_run:
-        return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": kexec()}
-    load(["--load", str(arguments.image), *arguments.kexec_option])
-    check_loaded(fs)
+    if not arguments.dry_run:
+        load(["--load", str(arguments.image), *arguments.kexec_option])
+        check_loaded(fs)
     return {"changed": True, "boot_id": fs.read(BOOT_ID), "kexec": kexec()}
 
 

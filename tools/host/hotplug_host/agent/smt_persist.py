@@ -64,7 +64,9 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         changed = UNITS.write(arguments.sysroot, units) or changed
         now = {"kind": "unit"}
     elif arguments.kind == "smtstate":
-        enabled = not has_smtstate() and enable_smtstate()
+        enabled = not has_smtstate()
+        if enabled:
+            enable_smtstate()
         changed = enabled or changed
         now = {"kind": "smtstate", "enabled": enabled or bool(was.get("enabled"))}
     if record or now:
@@ -104,12 +106,11 @@ def has_smtstate() -> bool:
     return False
 
 
-def enable_smtstate() -> bool:
-    """Have powerpc-utils keep the level; True. ToolError where systemctl refuses."""
+def enable_smtstate() -> None:
+    """Have powerpc-utils keep the level; ToolError where systemctl refuses."""
     done = subprocess.run(["systemctl", "enable", SMTSTATE], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ToolError(f"systemctl enable {SMTSTATE} failed: {done.stderr.strip()}", code=ExitCode.OPERATION)
-    return True
 
 
 def take_back(fs: Sysfs, was: dict[str, Any]) -> bool:

@@ -48,7 +48,8 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     fs = Sysfs(arguments.sysroot)
     before, level = read_online(fs), read_smt(fs).level
     if arguments.dry_run:
-        changed = differs(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
+        wrong = wrong_cpus(before, read_present(fs), arguments.exactly, arguments.at_least, arguments.present)
+        changed = any(wrong) or (read_control(fs) != NOT_SUPPORTED and level != arguments.level)
         return {"changed": changed, "online": format_cpulist(before), "level": level}
     after = switch(fs, arguments.level, arguments.exactly, arguments.at_least, arguments.present)
     lost = {"lost": placement.put_back(fs, arguments.staging)} if arguments.staging else {}
@@ -57,20 +58,17 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"changed": changed, "online": format_cpulist(after), "level": reached, **lost}
 
 
-def differs(
-    fs: Sysfs,
-    level: str,
+def wrong_cpus(
+    online: frozenset[int],
+    there: frozenset[int],
     exactly: frozenset[int] | None,
     at_least: frozenset[int],
     present: frozenset[int] | None,
-) -> bool:
-    """Return whether `switch` would change the host."""
-    there, online = read_present(fs), read_online(fs)
-    if exactly is None:
-        wrong = at_least & there - online
-    else:
-        wrong = (online ^ exactly) & (there if present is None else there & present)
-    return bool(wrong) or (read_control(fs) != NOT_SUPPORTED and read_smt(fs).level != level)
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the CPUs that are to be online and are not, and those that are and are not to be."""
+    known = there if present is None else there & present
+    missing = (at_least if exactly is None else exactly) & there - online
+    return missing, frozenset() if exactly is None else online & known - exactly
 
 
 def switch(
@@ -91,8 +89,7 @@ def switch(
     known = there if present is None else there & present
     failure = None if exactly is None else bring_cpus(fs, exactly, known)
     after = read_online(fs)
-    missing = (at_least if exactly is None else exactly) & there - after
-    surplus = frozenset() if exactly is None else after & known - exactly
+    missing, surplus = wrong_cpus(after, there, exactly, at_least, present)
     if missing or surplus:
         why = f" ({failure.filename or 'a CPU'}: {failure.strerror})" if failure else ""
         raise ToolError(
