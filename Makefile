@@ -25,7 +25,7 @@ test-unit: setup-python  ## unit tests, also the slow ones
 	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-pages: setup-tests  ## pages in a browser
 	$(PYTEST) -m browser
-test-playbooks: setup-python  ## playbooks on fake hosts
+test-playbooks: setup-tests  ## playbooks on fake hosts, and in the image for AWX
 	$(PARALLEL) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-kernel: setup  ## kernel builds
 	$(PYTEST) -m kernel

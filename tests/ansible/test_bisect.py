@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import uuid
@@ -15,6 +16,7 @@ import pytest
 
 from tests.ansible.test_ab import OWNER, assert_fails
 from tests.ansible.test_build import calls, lpar_lab
+from tests.ansible.test_guides import blocks
 from tests.fakes.fake_lpar import ANSIBLE, BIN, FakeLpar
 
 SCRIPT = ANSIBLE / "bisect.sh"
@@ -191,6 +193,20 @@ def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) 
     code, said, steps = bisect(tmp_path, "oonn")
     assert (code, steps) == (2, [])
     assert refusal in said
+
+
+@pytest.mark.slow
+def test_the_commands_of_its_page_run(tmp_path: Path, linux: Linux) -> None:
+    """With the source and the range of this test, and with steps that are judged without a host."""
+    patches, commits = (shlex.split(command) for command in blocks("bisect", "sh"))
+    assert Path(patches[0]).name == Path(commits[0]).name == SCRIPT.name
+    here = {"/srv/linux": str(linux.tree), "v6.12.90..topic": "v6.12.1..topic"}
+    for number, (command, answers) in enumerate(((patches, "o" * 5 + "n" * 8), (commits, "oonn"))):
+        words = [here.get(word, word) for word in command[1:]]
+        words[0] = str(tmp_path / f"walk{number}")
+        code, said, _ = bisect(tmp_path, answers, *words, **linux.environment)
+        assert code == 0, said
+        assert f"\n    {answers.index('n')} patches" in said
 
 
 @pytest.mark.slow

@@ -1,32 +1,43 @@
-"""The image for AWX: its build context, and its steps in a root that stands in for the base image."""
+"""The image for AWX: its build context, and the image itself, built on Debian in place of AlmaLinux.
+
+The archive of this machine's distribution is there wherever the tests run; a registry of images is not.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
+import shutil
+import socket
 import subprocess
-import sysconfig
 import tomllib
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 import yaml
 
+from hotplug_common.arch import X86_64
+from hotplug_common.guest import rootfs
 from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeLpar
 
 DEFINITION = ANSIBLE / "execution-environment.yml"
-#: What takes a package manager for RPMs, or pip from ensurepip, which Debian's Python has not.
-NOT_HERE = ("$PKGMGR", "pip_install", "install-from-bindep")
-PYTHON = "/usr/bin/python3"
-#: This machine's root without what was installed for Python, and with pip; changes go to `upper`.
-ENTER = """set -e
-cd {folder}
-mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root
-for place in /proc /dev {shared}; do mkdir -p root$place; mount --bind $place root$place; done
-exec chroot root env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root {variables} sh -e -c "$1"
+LOCK = ANSIBLE / "execution-environment.lock"
+RELEASE = "trixie"
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+#: AWX starts a container as a user that the image does not know, of the group root.
+AWX_USER = "4242:0"
+#: Where the host's own root is, in the container whose sshd leads to it.
+MACHINE = "/machine"
+SSHD = """\
+ListenAddress 127.0.0.1:{port}
+HostKey {keys}/host
+AuthorizedKeysFile {keys}/user.pub
+StrictModes no
+PidFile none
+ForceCommand exec chroot {machine} {root}/bin/ssh "$SSH_ORIGINAL_COMMAND"
 """
 
 
@@ -40,93 +51,177 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def steps(context: Path) -> list[str]:
-    """The steps of the image, without those of the stage that is thrown away."""
-    (file,) = (path for path in context.iterdir() if path.name in ("Containerfile", "Dockerfile"))
-    begin, base, _, final = re.split(r"^# .* build stage$", file.read_text(), flags=re.MULTILINE)
-    return [line for line in (begin + base + final).splitlines() if line]
+def versions(lock: Path) -> dict[str, set[str]]:
+    """Return the versions of the packages in a lock: some have one for each Python."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([\w-]+)==(\S+)", lock.read_text(), re.MULTILINE):
+        found.setdefault(name, set()).add(version)
+    return found
 
 
 @pytest.mark.slow
 def test_it_is_of_the_locked_versions_and_has_what_its_wheel_is_built_of(context: Path) -> None:
-    locked = dict(re.findall(r"^([\w-]+)==(\S+)", (REPO / "requirements.lock").read_text(), re.MULTILINE))
+    locked = versions(LOCK)
+    assert locked.items() <= versions(REPO / "requirements.lock").items()
     described = yaml.safe_load(DEFINITION.read_text())["dependencies"]
-    pinned = [described[name]["package_pip"] for name in ("ansible_core", "ansible_runner")]
-    assert pinned == [f"{name}=={locked[name]}" for name in ("ansible-core", "ansible-runner")]
+    for name in ("ansible_core", "ansible_runner"):
+        package, _, version = described[name]["package_pip"].partition("==")
+        assert locked[package] == {version}
 
     copied = context / "_build/project"
-    assert (copied / "requirements.lock").read_bytes() == (REPO / "requirements.lock").read_bytes()
+    assert (copied / "ansible" / LOCK.name).read_bytes() == LOCK.read_bytes()
     project = tomllib.loads((copied / "pyproject.toml").read_text())
     assert (copied / project["project"]["readme"]).exists()
     for package in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
         assert (copied / package / "__init__.py").exists()
-    assert any("install --no-cache-dir --require-hashes -r" in step for step in steps(context))
+    (file,) = (path for path in context.iterdir() if path.name in ("Containerfile", "Dockerfile"))
+    assert "install --no-cache-dir --require-hashes -r" in file.read_text()
 
 
-@dataclass(frozen=True)
-class Image:
-    """A root file system, the environment in which its programs run, and what starts them."""
+@dataclass
+class Buildah:
+    """Images and containers in a folder of their own. A container needs root, no cgroups and no daemon."""
 
     folder: Path
-    environment: dict[str, str]
-    entrypoint: list[str]
+    containers: list[str] = field(default_factory=list)
 
-    def run(self, command: str, *shared: Path) -> str:
-        """Run a shell command there, with folders of this machine that it may change."""
-        variables = shlex.join(f"{name}={value}" for name, value in self.environment.items())
-        enter = ENTER.format(folder=self.folder, shared=shlex.join(map(str, shared)), variables=variables)
-        inside = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"])]
+    def command(self, *words: str | Path) -> list[str]:
+        stored = [f"--root={self.folder / 'stored'}", f"--runroot={self.folder / 'run'}"]
+        return ["buildah", *stored, *map(str, words)]
+
+    def __call__(self, *words: str | Path) -> str:
         done = subprocess.run(
-            [*inside, "sh", "-c", enter, "enter", command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
+            self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
 
+    def container(self, image: str) -> str:
+        """Make a container of an image; return its name."""
+        self.containers.append(self("from", "--pull-never", image).split()[-1])
+        return self.containers[-1]
 
-@pytest.fixture
-def image(context: Path, tmp_path: Path) -> Image:
-    """What the steps make of this machine's root, in place of the base image's."""
-    for name in ("upper", "work", "root"):
-        (tmp_path / name).mkdir()
-    known = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
-    pip = Path(sysconfig.get_path("purelib"), "pip")
-    script = [
-        "rm -rf /usr/local /usr/lib/python3/dist-packages",
-        f"packages=$({PYTHON} -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))')",
-        f"mkdir -p /usr/local/bin $packages && cp -r {pip} $packages",
-        f"export PYCMD={PYTHON}; cd {context}",
-    ]
-    settings = {}
-    entrypoint: list[str] = []
-    for kind, _, rest in (step.partition(" ") for step in steps(context)):
-        name, _, value = rest.partition("=")
-        if kind == "COPY" and not rest.startswith("--from"):
-            source, target = rest.split()
-            script.append(f"mkdir -p $(dirname {target}) && cp -r {source} {target}")
-        elif kind == "RUN" and not any(word in rest for word in NOT_HERE):
-            script.append(f"({rest})")
-        elif kind == "ARG" and value and name != "PYCMD":
-            script.append(f"export {rest}")
-        elif kind == "ENV":
-            settings[name] = value
-        elif kind == "ENTRYPOINT":
-            entrypoint = json.loads(rest)
-    made = Image(tmp_path, known | settings, entrypoint)
-    made.run("\n".join(script), context)
-    return made
+    @staticmethod
+    def inside(*shared: Path | str) -> list[str]:
+        """Return the options of a command in a container which finds folders of this machine there."""
+        volumes = [f"--volume={CERTIFICATES}:{CERTIFICATES}:ro"] * CERTIFICATES.exists()
+        return ["--isolation=chroot", *volumes, *(f"--volume={folder}" for folder in shared)]
+
+
+@pytest.fixture(scope="module")
+def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
+    """Images in a folder that is gone afterwards."""
+    tool = Buildah(tmp_path_factory.mktemp("images"))
+    yield tool
+    tool("rm", "--all")
+    tool("rmi", "--all", "--force")
+    shutil.rmtree(tool.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def base(buildah: Buildah) -> str:
+    """Debian with a Python that may be installed into, as AlmaLinux has one."""
+    tar = buildah.folder / "base.tar"
+    made = subprocess.run(
+        [
+            *("mmdebstrap", "--quiet", "--variant=apt", "--include=ca-certificates,python3-venv"),
+            "--skip=cleanup/apt/lists",
+            '--customize-hook=chroot "$1" python3 -m venv --without-pip /usr/local',
+            *(*rootfs.archive_options(X86_64), RELEASE, str(tar), "-"),
+        ],
+        input=rootfs.sources(RELEASE),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout[-4000:]
+    empty = buildah.container("scratch")
+    buildah("add", "--quiet", empty, tar, "/")
+    buildah("commit", "--quiet", empty, "localhost/base:latest")
+    tar.unlink()
+    return "localhost/base:latest"
+
+
+@pytest.fixture(scope="module")
+def image(buildah: Buildah, context: Path, base: str) -> str:
+    """What the definition makes of that base, with the names that Debian has for Python and its packager."""
+    names = {
+        "EE_BASE_IMAGE": base,
+        "PYCMD": "/usr/local/bin/python3",
+        "PYPKG": "python3-venv",
+        "PKGMGR": "/usr/bin/apt-get",
+    }
+    # The image is not kept: what pip needs to reach its index from here may be in it.
+    variables = [f"--env={name}={value}" for name, value in os.environ.items() if name.startswith("PIP_CERT")]
+    arguments = [f"--build-arg={name}={value}" for name, value in names.items()]
+    buildah("build", "--quiet", *buildah.inside(), *variables, *arguments, "--tag=localhost/ee", context)
+    return "localhost/ee"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def sshd(buildah: Buildah, base: str, host: FakeLpar, keys: Path) -> Iterator[int]:
+    """Run sshd in a container beside; a command that it is given runs on the fake host. Give its port."""
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
+    container = buildah.container(base)
+    options = buildah.inside(f"{keys}:{keys}", f"/:{MACHINE}")
+    buildah(
+        *("run", *buildah.inside(), container, "--", "apt-get", "install", "--yes", "-q"),
+        *("--no-install-recommends", "openssh-server"),
+    )
+    port = free_port()
+    (keys / "sshd_config").write_text(SSHD.format(port=port, keys=keys, machine=MACHINE, root=host.root))
+    run = buildah.command(
+        "run", *options, container, "--", "/usr/sbin/sshd", "-D", "-e", "-f", keys / "sshd_config"
+    )
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+        try:
+            for line in server.stdout or ():
+                if "Server listening" in line:
+                    break
+            else:
+                pytest.fail("sshd did not start")
+            yield port
+        finally:
+            server.terminate()
 
 
 @pytest.mark.slow
-@pytest.mark.hosts
 @pytest.mark.timeout(900)
-def test_smt_fleet_checks_hosts_in_it_without_a_checkout(image: Image, host: FakeLpar) -> None:
-    _, inventory, _, variables = host.options()
-    check = ["smt-fleet", "check", "-i", inventory, "-e", variables, "--output-dir", "/runner/runs"]
-
-    printed = image.run(shlex.join([*image.entrypoint, *check]), host.work)
+def test_smt_fleet_checks_a_host_over_ssh_from_the_image_as_the_user_of_awx(
+    buildah: Buildah, base: str, image: str, host: FakeLpar, tmp_path: Path
+) -> None:
+    keys, given = tmp_path / "keys", tmp_path / "given"
+    keys.mkdir()
+    host.remote()
+    with sshd(buildah, base, host, keys) as port:
+        host.hosts = {
+            "lpar1": {
+                "ansible_host": "127.0.0.1",
+                "ansible_port": port,
+                "ansible_user": "root",
+                "ansible_ssh_private_key_file": "/runner/.ssh/id_ed25519",
+                "hotplug_sysroot": str(host.root),
+            }
+        }
+        given.mkdir(mode=0o755)
+        for file in (host.options()[1], keys / "user"):
+            Path(shutil.copy(file, given)).chmod(0o644)
+        (given / "known_hosts").write_text(f"[127.0.0.1]:{port} {(keys / 'host.pub').read_text()}")
+        script = """
+            mkdir -m 700 /runner/.ssh
+            cp /given/known_hosts /runner/.ssh
+            install -m 600 /given/user /runner/.ssh/id_ed25519
+            smt-fleet check -i /given/inventory.json --for switch --output-dir /runner/runs
+        """
+        started = ["/opt/builder/bin/entrypoint", "dumb-init", "sh", "-e", "-c", script]
+        inside = [*buildah.inside(f"{given}:/given"), "--user", AWX_USER, buildah.container(image)]
+        printed = buildah("run", *inside, "--", *started)
 
     assert "1 ok-unchanged" in printed

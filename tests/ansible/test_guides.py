@@ -18,7 +18,8 @@ from hotplug_timer.bundle import build_script
 from smt_fleet import unled
 from smt_fleet.outcome import Verdict
 from tests.ansible.test_ab import OWNER
-from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import ANSIBLE, BIN, DEFAULT_RELEASE, REPO, ROOT_HERE, FakeLpar
+from tests.samples.costfiles import costs_of
 
 PAGES = REPO / "docs/guides/operators"
 
@@ -147,6 +148,47 @@ def test_a_fleet_is_checked_planned_changed_and_brought_back_as_its_page_tells(s
 
     assert code == 0, out
     assert out.count("CHG42: 1 ok") == 2, "by the playbook, and by smt-fleet"
+
+
+@pytest.mark.slow
+def test_costs_are_measured_and_predicted_from_as_their_page_tells(
+    switching: FakeLpar, tmp_path: Path
+) -> None:
+    """With kept costs in place of those of a fake host, whose kernel counts no durations."""
+    predict, plan = blocks("predict", "sh")
+    reached_as(switching, "lpar1", {})
+    path = stand_in(switching)
+    kept = costs_of(tmp_path / "kept", "lpar1", DEFAULT_RELEASE, 8)
+    remote = tmp_path / "remote"
+    remote.mkdir()
+    programs = {
+        # What the page measures is called costs or lpar1, in files beside one another.
+        "ssh": f"""#!/bin/sh
+[ "$4" = measure-costs ] || exit 9
+stem=$(basename "$6" .jsonl)
+sed "s/costs.cpus/$stem.cpus/" {kept} > {remote}/$6
+for trace in {kept.parent}/*.xz; do cp "$trace" "{remote}/$(basename "$trace" | sed "s/^costs/$stem/")"; done
+""",
+        "scp": f"""#!/bin/sh
+case "$2" in lpar1:) exec cp "$1" {remote} ;; esac
+cd {remote} && exec cp ${{1#*:}} {switching.work}/$2
+""",
+    }
+    for name, text in programs.items():
+        (path / name).write_text(text)
+    (switching.work / "costs").mkdir()
+
+    code, out = run(switching, predict.removeprefix(". .venv/bin/activate\n"), path)
+
+    assert code == 0, out
+    assert (remote / "hotplug-timer.pyz").exists()
+    assert "smt=off" in out
+
+    here = plan.replace("inventory/mine", "lpar1.yml").replace("04:30", "2099-01-01T04:30")
+    code, out = run(switching, here, path)
+
+    assert code == 0, out
+    assert re.search(r"^lpar1 +\d+  costs  .*costs/lpar1\.jsonl: ", out, re.MULTILINE), out
 
 
 def test_the_first_page_has_at_most_five_steps() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,6 +16,8 @@ from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode
 from lpar_lab import cli, vendortree
 from lpar_lab.vendortree import Fit
+from tests import ROOT
+from tests.hotplug_common.kernel.test_origin import fake_ssh
 from tests.lpar_lab.test_states import CORE, HEADER
 from tests.samples.kernellines import write_branch
 
@@ -154,6 +159,29 @@ def test_a_source_gets_the_patches_of_its_branch(
     )
 
 
+def write_srpm(folder: Path, tree: Path) -> None:
+    """Write what a source rpm of a kernel has, unpacked."""
+    folder.mkdir()
+    name = folder / f"{tree.name}.tar.xz"
+    subprocess.run(["tar", "-C", tree.parent, "-cJf", name, tree.name], check=True)
+
+
+def write_dsc(folder: Path, tree: Path, version: str) -> None:
+    """Write a source package of Debian, which a tree becomes for it."""
+    debian = tree / "debian"
+    (debian / "source").mkdir(parents=True)
+    (debian / "source/format").write_text("3.0 (native)\n")
+    (debian / "control").write_text(
+        "Source: linux\nMaintainer: a <a@example.org>\n\nPackage: x\nArchitecture: any\n"
+    )
+    (debian / "changelog").write_text(
+        f"linux ({version}) unstable; urgency=low\n\n  * x\n\n"
+        " -- a <a@example.org>  Thu, 01 Jan 2026 00:00:00 +0000\n"
+    )
+    build = ["dpkg-source", "-Zgzip", "--build", tree]
+    subprocess.run(build, check=True, cwd=folder, capture_output=True)
+
+
 def test_a_source_rpm_and_a_dsc_are_unpacked(
     paths: Paths,
     tree: Path,
@@ -164,26 +192,47 @@ def test_a_source_rpm_and_a_dsc_are_unpacked(
     monkeypatch.setattr(vendortree.scratch, "need_space", lambda *_: None)
     ship(paths, diff("a.c", 10))
     srpm = tmp_path / "srpm"
-    srpm.mkdir()
-    tar = ["tar", "-C", tree.parent, "-cJf", srpm / "linux-6.12.0-55.el10.tar.xz", tree.name]
-    subprocess.run(tar, check=True)
+    write_srpm(srpm, tree)
     assert cli.main(["check-apply", str(srpm)]) == ExitCode.OK
     (srpm / "series.conf").write_text("patches.suse/x\n")
     assert cli.main(["check-apply", str(srpm)]) == ExitCode.USAGE
     assert "without its vendor's patches" in capsys.readouterr().err
-    debian = tree / "debian"
-    (debian / "source").mkdir(parents=True)
-    (debian / "source/format").write_text("3.0 (native)\n")
-    (debian / "control").write_text(
-        "Source: linux\nMaintainer: a <a@example.org>\n\nPackage: x\nArchitecture: any\n"
-    )
-    (debian / "changelog").write_text(
-        "linux (6.12.0) unstable; urgency=low\n\n  * x\n\n"
-        " -- a <a@example.org>  Thu, 01 Jan 2026 00:00:00 +0000\n"
-    )
-    subprocess.run(["dpkg-source", "--build", tree], check=True, cwd=tmp_path, capture_output=True)
+    write_dsc(tmp_path, tree, "6.12.0")
     assert cli.main(["check-apply", str(tmp_path / "linux_6.12.0.dsc")]) == ExitCode.OK
     assert list(paths.scratch.iterdir()) == []
+
+
+def test_the_commands_of_the_page_run_as_they_are(
+    paths: Paths,
+    tree: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On small sources of the names there; the host whose configuration counts is a stand-in for ssh."""
+    monkeypatch.setattr(vendortree.scratch, "need_space", lambda *_: None)
+    ship(paths, diff("a.c", 10))
+    (tree / "Kbuild").write_text("obj-$(CONFIG_SMP) += kernel/\n")
+    (tree / "kernel/Makefile").write_text("obj-y += cpu.o\n")
+    page = tmp_path / "page"
+    page.mkdir()
+    monkeypatch.chdir(page)
+    for name in ("linux-6.12", "linux-6.12.0-55.24.1.el10_0"):
+        shutil.copytree(tree, page / name)
+    write_srpm(page / "kernel-6.12.0-55.24.1.el10_0.src", tree)
+    write_dsc(page, tree, "6.12.118")
+    (page / "linux_6.12.118.dsc").rename(page / "linux_6.12.118-1.dsc")
+    config = "CONFIG_PPC64=y CONFIG_CPU_LITTLE_ENDIAN=y CONFIG_SMP=y"
+    asked = fake_ssh(tmp_path, monkeypatch, f"printf '%s\\n' {config}")
+    text = (ROOT / "docs/guides/operators/host-kernel.md").read_text()
+    commands = re.findall(r"^lpar-lab (check-apply .*)$", text, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        assert cli.main(shlex.split(command, comments=True)) == ExitCode.OK, command
+    tables, _, record = capsys.readouterr().out.partition("{")
+    assert tables.count("1 patches of line 6.12 on Linux 6.12.0: 1 clean") == 3
+    assert json.loads("{" + record)["unmarked_states"][0]["name"] == "idle:online"
+    assert "lpar17.example.com" in asked.read_text()
 
 
 @pytest.mark.parametrize(

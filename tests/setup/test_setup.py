@@ -12,7 +12,7 @@ import pytest
 
 from tests import FAKES, ROOT
 
-PROFILES = ("python", "lab", "browser", "validation")
+PROFILES = ("python", "lab", "tests", "validation")
 OLD, NEW, NEWER = "1:7.2+dfsg-7", "1:10.0.2+ds-2~bpo12+1", "1:10.1.0+ds-5"
 PPC, X86, UTILS = "qemu-system-ppc", "qemu-system-x86", "qemu-utils"
 QEMU = (PPC, X86, UTILS)

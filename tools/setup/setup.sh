@@ -18,7 +18,7 @@ Usage: tools/setup/setup.sh [--dry-run] [python|lab|tests|validation]
   python      what operators and the unit tests need: Python, git and the locked Python packages in .venv;
               on systems other than Debian 12 and 13 only .venv, without root
   lab         (default) that, and what builds kernels and boots guests: cross compiler, QEMU $qemu_wanted or newer
-  tests       that, and what opens reports in the tests: a headless Chromium
+  tests       that, and what opens reports and builds an image in the tests: a headless Chromium, buildah
   validation  what lab installs, and what else compiles the kernel series: a cross compiler for arm64
 
   --dry-run   only say what would be installed
@@ -199,7 +199,7 @@ else
     case $profile in
         python) install_packages python ;;
         lab) install_packages python lab ;;
-        tests) install_packages python lab browser ;;
+        tests) install_packages python lab tests ;;
         validation) install_packages python lab validation ;;
     esac
 fi

@@ -106,6 +106,8 @@ def _time(hours: float) -> str:
 
 def count(tree: Path, config: Path, kbuild_arch: str) -> Objects:
     """Evaluate the Makefiles of a source, from its top Kbuild down."""
+    # make runs in the source, and would look for a relative path there.
+    tree, config = tree.resolve(), config.resolve()
     builtin: set[str] = set()
     modules: dict[str, frozenset[str]] = {}
     seen: set[str] = set()
