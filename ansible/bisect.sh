@@ -5,7 +5,6 @@ set -euo pipefail
 
 exit_usage=2
 exit_environment=3
-exit_input=4
 # What git bisect run takes an exit code for; above 127 it gives up.
 old=0
 new=1
@@ -64,50 +63,12 @@ if [ "${1-}" = --step ]; then
     esac
 fi
 
-# The commits of a range as an experiment of a checkout of their own, which the lab builds like any other.
-patches_of_range() {
-    local tree=$1 range=$2 first last commits
-    [[ $range == ?*..?* && $range != *...* ]] ||
-        die "the range is '$range'; give OLD..NEW, two commits or tags of $tree" "$exit_usage"
-    first=$(commit "$tree" "${range%%..*}")
-    last=$(commit "$tree" "${range#*..}")
-    git -C "$tree" merge-base --is-ancestor "$first" "$last" ||
-        die "$range is not linear: ${range%%..*} is no ancestor of ${range#*..}; rebase, or name other ends" "$exit_input"
-    [ -z "$(git -C "$tree" rev-list --merges --max-count=1 "$first..$last")" ] ||
-        die "$range is not linear: it has merges; rebase it onto ${range%%..*} first" "$exit_input"
-    commits=$(git -C "$tree" rev-list --count "$first..$last")
-    [ "$commits" -gt 0 ] || die "$range is empty; name the newer end last" "$exit_input"
-    [ "$commits" -eq "$(git -C "$tree" rev-list --count "$first..$last" -- :/)" ] ||
-        die "$range has commits that change nothing; leave them out with git rebase --no-keep-empty" "$exit_input"
-    if [ -d "$directory/walk/.git" ]; then
-        [ "$(cat "$directory/range" 2>/dev/null)" = "$first..$last" ] ||
-            die "$directory is of a bisection between other ends; name another directory" "$exit_usage"
-        return
-    fi
-    rm -r -f -- "${directory:?}/project"
-    mkdir -p -- "$series" || die "cannot make $series; name another directory" "$exit_environment"
-    for part in configs lines; do
-        ln -s -- "$(realpath -- "${LPAR_LAB_PROJECT:-$here/..}/kernel-patches/$part")" "$directory/project/kernel-patches/$part"
-    done
-    # The user's configuration for mails must not change these files.
-    git -C "$tree" format-patch --quiet --no-numbered --zero-commit --no-signature --no-cover-letter --no-attach \
-        --no-thread --no-notes --full-index --binary --output-directory "$series" "$first..$last"
-    find "$series" -name '*.patch' -printf '%f\n' | sort >"$series/series"
-    git -C "$tree" rev-list --reverse "$first..$last" >"$directory/commits"
-    printf '%s\n' "$first..$last" >"$directory/range"
-}
-
-commit() {
-    git -C "$1" rev-parse --quiet --verify "$2^{commit}" 2>/dev/null ||
-        die "$1 has no commit '$2'; name a git tree and two commits or tags of it" "$exit_usage"
-}
-
 # What a step is called, of which git prints the first that is like the new end.
 step_name() {
     if [ -z "$tree" ] || [ "$1" -eq 0 ]; then
         printf '%s patches\n' "$1"
     else
-        git -C "$tree" log -1 --format="$1 patches: %h %s" "$(sed -n "$1p" "$directory/commits")"
+        git -C "$tree" log -1 --format="$1 patches: %h %s" "${commits[$1 - 1]}"
     fi
 }
 
@@ -116,8 +77,8 @@ case ${1-} in
     /*) directory=$1 ;;
     *) usage >&2 && die "name the directory by its absolute path; see above" "$exit_usage" ;;
 esac
-[[ $directory =~ ^[A-Za-z0-9/._-]+$ ]] ||
-    die "$directory has characters other than letters, digits, dots, dashes and underscores; name another" "$exit_usage"
+plain='^[A-Za-z0-9/._-]+$' plain_words="letters, digits, dots, dashes and underscores"
+[[ $directory =~ $plain ]] || die "$directory has characters other than $plain_words; name another" "$exit_usage"
 tree=
 if [ "${2-}" = --range ]; then
     tree=${3-} range=${4-} line=6.12
@@ -126,12 +87,18 @@ if [ "${2-}" = --range ]; then
         line=${2-}
         shift "$(($# < 2 ? $# : 2))"
     fi
-    series="$directory/project/kernel-patches/experiments/range"
-    patches_of_range "$tree" "$range"
-    export LPAR_LAB_PROJECT="$directory/project"
-    lpar-lab build-kernel --line "$line" --variant range --apply-only >/dev/null || exit "$?"
-    from=0 to=$(wc -l <"$series/series")
-    set -- "$@" -e bisect_variant=range -e "bisect_line=$line"
+    tree=$(realpath -- "$tree") || exit "$exit_usage"
+    [[ $tree =~ $plain ]] || die "$tree has characters other than $plain_words; name it by another path" "$exit_usage"
+    lpar-lab build-kernel --line "$line" --variant patched --commits "$tree" "$range" --apply-only >/dev/null || exit "$?"
+    # The ends as they are now: a branch may move on while steps are taken.
+    range=$(git -C "$tree" rev-parse "${range%%..*}^{commit}")..$(git -C "$tree" rev-parse "${range#*..}^{commit}")
+    [ ! -d "$directory/walk/.git" ] || [ "$(cat "$directory/range" 2>/dev/null)" = "$range" ] ||
+        die "$directory is of a bisection between other ends; name another directory" "$exit_usage"
+    mkdir -p -- "$directory" || die "cannot make $directory; name another directory" "$exit_environment"
+    printf '%s\n' "$range" >"$directory/range"
+    mapfile -t commits < <(git -C "$tree" rev-list --reverse "$range")
+    from=0 to=${#commits[@]}
+    set -- "$@" -e "bisect_line=$line" -e "bisect_tree=$tree" -e "bisect_range=$range"
 else
     from=${2-} to=${3-}
     [[ $from =~ ^[0-9]+$ && $to =~ ^[0-9]+$ && $from -lt $to ]] ||

@@ -18,6 +18,7 @@ from tests.ansible.test_ab import OWNER, assert_fails
 from tests.ansible.test_build import calls, lpar_lab
 from tests.ansible.test_guides import blocks
 from tests.fakes.fake_lpar import ANSIBLE, BIN, FakeLpar
+from tests.samples.gittrees import GitTree
 
 SCRIPT = ANSIBLE / "bisect.sh"
 #: Writes the verdict of a step as the file `answers` has it, and notes the step and how it was called.
@@ -28,7 +29,7 @@ given = dict(word.split("=", 1) for word in sys.argv if word.startswith("bisect_
 work = Path({work!r})
 with (work / "steps").open("a") as steps:
     steps.write(given["bisect_step"] + "\\n")
-called = {{**given, "cwd": os.getcwd(), "project": os.environ.get("LPAR_LAB_PROJECT")}}
+called = {{**given, "cwd": os.getcwd()}}
 (work / "called").write_text(json.dumps(called))
 verdicts = Path(given["bisect_dir"]) / "verdicts"
 verdicts.mkdir(exist_ok=True)
@@ -115,43 +116,19 @@ SUBJECTS = ["cpu: Look twice", "cpu: Wait for nobody", "cpu: Tidy up"]
 
 
 @dataclass(frozen=True)
-class Linux:
+class Linux(GitTree):
     """A git tree with three commits on the lab's source, which is 6.12.1."""
 
-    tree: Path
     environment: dict[str, str]
-
-    def git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=Test", "-c", "user.email=test@localhost")
-        done = subprocess.run(
-            ["git", "-C", self.tree, *identity, *arguments], check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    def commit(self, subject: str, **files: str) -> None:
-        for name, text in files.items():
-            (self.tree / name).write_text(text)
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--allow-empty", "--message", subject)
 
 
 @pytest.fixture
 def linux(tmp_path: Path) -> Linux:
-    tree, tarball = tmp_path / "linux", tmp_path / "linux-6.12.1.tar.gz"
-    tree.mkdir()
-    # Mails as somebody may have configured them.
-    (tmp_path / "gitconfig").write_text(
-        "[format]\n\tcoverLetter = true\n\tattach = true\n\tnumbered = true\n"
-    )
+    tarball = tmp_path / "linux-6.12.1.tar.gz"
     made = Linux(
-        tree,
-        {
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-            "LPAR_LAB_SOURCE_URL": f"file://{tarball}",
-            "GIT_CONFIG_GLOBAL": str(tmp_path / "gitconfig"),
-        },
+        GitTree.init(tmp_path / "linux").folder,
+        {"XDG_CACHE_HOME": str(tmp_path / "cache"), "LPAR_LAB_SOURCE_URL": f"file://{tarball}"},
     )
-    made.git("init", "--quiet", "--initial-branch", "topic")
     made.commit("Linux 6.12.1", Makefile="VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n", cpu="down\n")
     made.git("tag", "v6.12.1")
     made.git("archive", "--prefix", "linux/", "--output", str(tarball), "v6.12.1")
@@ -163,7 +140,7 @@ def linux(tmp_path: Path) -> Linux:
 
 def bisect_range(tmp_path: Path, linux: Linux, answers: str, span: str) -> tuple[int, str, list[int]]:
     walk = str(tmp_path / "walk")
-    return bisect(tmp_path, answers, walk, "--range", str(linux.tree), span, **linux.environment)
+    return bisect(tmp_path, answers, walk, "--range", str(linux.folder), span, **linux.environment)
 
 
 @pytest.mark.slow
@@ -177,11 +154,9 @@ def test_the_commit_of_a_range_is_found_and_named(tmp_path: Path, linux: Linux) 
     assert set(steps) <= {1, 2}
 
     called = json.loads((tmp_path / "called").read_text())
-    assert (called["bisect_variant"], called["bisect_line"]) == ("range", "6.12")
-    project = Path(called["project"])
-    assert (project / "kernel-patches/configs/base.config").exists()
-    series = (project / "kernel-patches/experiments/range/series").read_text().split()
-    assert [name[:4] for name in series] == ["0001", "0002", "0003"]
+    ends = "..".join(linux.git("rev-parse", name) for name in ("v6.12.1^{commit}", "topic"))
+    given = (called["bisect_line"], called["bisect_tree"], called["bisect_range"])
+    assert given == ("6.12", str(linux.folder), ends)
 
     code, again, steps = bisect_range(tmp_path, linux, "oonn", "v6.12.1..topic")
     assert (code, steps) == (0, []), again
@@ -200,7 +175,7 @@ def test_the_commands_of_its_page_run(tmp_path: Path, linux: Linux) -> None:
     """With the source and the range of this test, and with steps that are judged without a host."""
     patches, commits = (shlex.split(command) for command in blocks("bisect", "sh"))
     assert Path(patches[0]).name == Path(commits[0]).name == SCRIPT.name
-    here = {"/srv/linux": str(linux.tree), "v6.12.90..topic": "v6.12.1..topic"}
+    here = {"/srv/linux": str(linux.folder), "v6.12.90..topic": "v6.12.1..topic"}
     for number, (command, answers) in enumerate(((patches, "o" * 5 + "n" * 8), (commits, "oonn"))):
         words = [here.get(word, word) for word in command[1:]]
         words[0] = str(tmp_path / f"walk{number}")
@@ -211,23 +186,12 @@ def test_the_commands_of_its_page_run(tmp_path: Path, linux: Linux) -> None:
 
 @pytest.mark.slow
 def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: Path, linux: Linux) -> None:
-    linux.git("checkout", "--quiet", "-b", "side", "v6.12.1")
-    linux.commit("Another file", other="text\n")
-    linux.git("checkout", "--quiet", "topic")
-    linux.git("merge", "--quiet", "--no-edit", "side")
-    linux.git("tag", "merged")
-    linux.commit("Nothing")
-    linux.git("tag", "nothing")
-    linux.git("checkout", "--quiet", "-b", "later", "topic~3")
+    """Before the directory is made; the reader of commits has tests of its own."""
+    linux.git("checkout", "--quiet", "-b", "later", "topic~1")
     linux.commit("On what the lab has not", cpu="up\n")
     refused = {
-        "v6.12.1...topic": (2, "the range is 'v6.12.1...topic'; give OLD..NEW"),
         "v6.12.1": (2, "the range is 'v6.12.1'; give OLD..NEW"),
-        "v6.12.1..gone": (2, "has no commit 'gone'"),
         "v6.12.1..v6.12.1": (4, "v6.12.1..v6.12.1 is empty; name the newer end last"),
-        "side..later": (4, "side..later is not linear: side is no ancestor of later"),
-        "v6.12.1..merged": (4, "v6.12.1..merged is not linear: it has merges"),
-        "merged..nothing": (4, "merged..nothing has commits that change nothing"),
         "later~1..later": (
             4,
             "0001-On-what-the-lab-has-not.patch (patch 1 of 1) does not apply to 6.12 (6.12.1)",
@@ -238,7 +202,7 @@ def test_a_range_that_is_no_series_for_the_lab_is_refused_in_one_line(tmp_path: 
         assert (code, steps) == (wanted, []), said
         assert "error: " in said.splitlines()[-1]
         assert words in said.splitlines()[-1]
-    assert not (tmp_path / "walk/walk").exists()
+    assert not (tmp_path / "walk").exists()
 
 
 def test_a_step_in_check_mode_builds_and_measures_nothing(host: FakeLpar) -> None:
@@ -271,10 +235,12 @@ def test_a_step_on_one_host_builds_its_kernels(host: FakeLpar) -> None:
     host.put("var/lib/hotplug-acceleration/lock.json", json.dumps(OWNER))
     step = {"bisect_dir": str(host.work), "bisect_old": 0, "bisect_new": 4, "bisect_step": 2}
 
-    result = host.play("bisect.yml", "--limit", "fake", **step, bisect_tool=str(tool))
+    commits = {"bisect_tree": "/srv/linux", "bisect_range": "v6.12..topic"}
+    result = host.play("bisect.yml", "--limit", "fake", **step, **commits, bisect_tool=str(tool))
 
     assert_fails(result, "root@desk has been using this host since")
     assert [call[call.index("--patches") + 1] for call in calls(host)] == ["0", "4", "2"]
+    assert [call[call.index("--commits") + 1 :][:2] for call in calls(host)] == [[*commits.values()]] * 3
 
 
 @pytest.mark.slow

@@ -121,10 +121,11 @@ def test_the_whole_matrix_is_measured_kept_and_judged(lpar: FakeLpar) -> None:
 def test_the_newest_kernels_are_built_and_timed_once(lpar: FakeLpar) -> None:
     del lpar.variables["regress_artifacts"]
     lpar.variables |= {"build_tool": str(lpar.build_tool()), "regress_build": 7.2}
+    commits = {"build_tree": "/srv/linux", "build_range": "v7.2..topic"}
     for name in ("stock", "patched"):
         lpar.packed(name)
 
-    result = lpar.play("regress.yml", "--limit", "fake")
+    result = lpar.play("regress.yml", "--limit", "fake", **commits)
 
     assert result.code == 0, result.output
     calls = [json.loads(line) for line in (lpar.work / "calls").read_text().splitlines()]
@@ -133,6 +134,8 @@ def test_the_newest_kernels_are_built_and_timed_once(lpar: FakeLpar) -> None:
         ("7.2", "stock"),
         ("7.2", "patched"),
     ]
+    assert ["--commits" in call for call in built] == [False, True], "stock has no patches"
+    assert built[1][built[1].index("--commits") + 1 :][:2] == [*commits.values()]
     assert [(run["variant"], run["kernel"]) for run in store(lpar)] == [
         ("stock", "6.12-stock"),
         ("expedited", "6.12-stock"),

@@ -481,7 +481,7 @@ def test_no_host_leaves_its_kernel_because_others_are_waited_for_first(
         assert BOOT_S < float(made.hosts[name].get(f"{timer}.ran")) < float(armed[1])
 
 
-@pytest.mark.parametrize("command", ["deploy"])
+@pytest.mark.parametrize("command", ["deploy", "ab"])
 def test_variables_that_are_texts_mean_the_same(tmp_path: Path, command: str) -> None:
     """AWX gives those of a survey as they are typed; `smt-fleet` has numbers."""
     made, kernels = measuring(tmp_path, ["lpar1", "lpar2"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hotplug_common import arch
-from hotplug_common.kernel import artifact, build, config, source, tree
+from hotplug_common.kernel import artifact, build, config, series, source, tree
 from hotplug_common.kernel.artifact import SourceRef
 from hotplug_common.kernel.config import Fragment
 from hotplug_common.kernel.series import Patch
@@ -125,13 +125,15 @@ def test_the_first_patches_of_a_series_are_a_kernel_of_their_own(
     planned: Callable[..., build.Plan], paths: Paths, fake_kernel: Source
 ) -> None:
     ship_patch(paths, "kernel", "fast kernel")
+    patches = series.load(paths.patches, "6.12", "patched")
     whole, one, none = (
-        build.plan(arch.X86_64, fake_kernel, "patched", (), paths, upto=upto) for upto in (None, 1, 0)
+        build.plan(arch.X86_64, fake_kernel, "patched", (), paths, patches=series.first(patches, number))
+        for number in (None, 1, 0)
     )
     assert whole == one == planned("patched")
     assert (none.patches, none.key != whole.key) == ([], True)
     with pytest.raises(ToolError, match="the series has 1 patches, not 2") as caught:
-        build.plan(arch.X86_64, fake_kernel, "patched", (), paths, upto=2)
+        series.first(patches, 2)
     assert caught.value.code == ExitCode.USAGE
 
 
@@ -139,14 +141,12 @@ def test_a_series_is_applied_without_a_build(
     planned: Callable[..., build.Plan], paths: Paths, fake_kernel: Source, said: list[str]
 ) -> None:
     ship_patch(paths, "kernel", "fast kernel")
-    applied = build.apply(fake_kernel, "patched", paths, said.append)
-    assert [patch.name for patch in applied] == ["hotplug/0001.patch"]
+    build.apply(fake_kernel, series.load(paths.patches, "6.12", "patched"), said.append)
     assert (fake_kernel.tree / "image").read_text() == "fast kernel\n"
-    assert build.apply(fake_kernel, "patched", paths, said.append, upto=0) == []
     assert not paths.kernels.exists()
     ship_patch(paths, "another kernel", "fast kernel")
     with pytest.raises(ToolError, match=r"0001.patch \(patch 1 of 1\) does not apply to 6.12") as caught:
-        build.apply(fake_kernel, "patched", paths, said.append)
+        build.apply(fake_kernel, series.load(paths.patches, "6.12", "patched"), said.append)
     assert caught.value.code == ExitCode.INPUT
 
 

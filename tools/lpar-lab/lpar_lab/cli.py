@@ -16,7 +16,7 @@ from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import powervm, qemu, rootfs, ssh
-from hotplug_common.kernel import artifact, build, hostconfig, lines, packages, series, source
+from hotplug_common.kernel import artifact, build, commits, hostconfig, lines, packages, series, source
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
@@ -137,6 +137,7 @@ def _add_build_kernel(commands: Any) -> None:
         "  lpar-lab build-kernel --line 6.12 --variant patched --print-artifact\n"
         "  lpar-lab build-kernel --arch x86_64 --variant patched --fragment debug\n"
         "  lpar-lab build-kernel --variant cpuidle-expedited\n"
+        "  lpar-lab build-kernel --variant patched --commits /srv/linux v6.12.118..topic\n"
         "  lpar-lab build-kernel --config-from lpar17.example.com: --plan-only\n"
         "  lpar-lab build-kernel --config-from kernel-core.rpm --trim-to lpar17.example.com: --package rpm",
     )
@@ -149,6 +150,12 @@ def _add_build_kernel(commands: Any) -> None:
     )
     command.add_argument(
         "--patches", type=count, metavar="N", help="only the first N patches of the series (default: all)"
+    )
+    command.add_argument(
+        "--commits",
+        nargs=2,
+        metavar=("TREE", "OLD..NEW"),
+        help="the commits of a git tree in place of the variant's patches; they have to apply to the source",
     )
     command.add_argument(
         "--print-artifact",
@@ -447,7 +454,8 @@ def _threads(arguments: argparse.Namespace) -> int:
 def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     if arguments.apply_only:
         from_source = source.obtain(arguments.line, paths, say)
-        patches = build.apply(from_source, arguments.variant, paths, say, upto=arguments.patches)
+        patches = _patches(arguments, arguments.variant, paths)
+        build.apply(from_source, patches, say)
         out(f"{len(patches)} patches apply to {arguments.line} ({from_source.kernel_version})")
         return ExitCode.OK
     request = _host_request(arguments)
@@ -487,8 +495,9 @@ def _build_for_host(
     wanted = arch.by_name(arguments.arch)
     asked = hostconfig.read(request, wanted, arguments.line, paths, say)
     from_source = source.obtain(arguments.line, paths, say)
+    patches = _patches(arguments, arguments.variant, paths)
     job = hostconfig.plan(
-        asked, wanted, from_source, arguments.variant, paths=paths, say=say, upto=arguments.patches
+        asked, wanted, from_source, arguments.variant, paths=paths, say=say, patches=patches
     )
     for said in hostconfig.report(job, Rates.load(paths.cache), arguments.jobs or os.cpu_count() or 1):
         say(said)
@@ -502,9 +511,22 @@ def build_variant(arguments: argparse.Namespace, variant: str, paths: Paths, say
     """Build (or find) one variant with the architecture, line and fragments the arguments name."""
     wanted = arch.by_name(arguments.arch)
     from_source = source.obtain(arguments.line, paths, say)
-    upto = getattr(arguments, "patches", None)
-    job = build.plan(wanted, from_source, variant, arguments.fragment, paths, upto=upto)
+    patches = _patches(arguments, variant, paths)
+    job = build.plan(wanted, from_source, variant, arguments.fragment, paths, patches=patches)
     return build.build(job, paths, say, getattr(arguments, "jobs", None))
+
+
+def _patches(arguments: argparse.Namespace, variant: str, paths: Paths) -> list[series.Patch]:
+    """Return the patches that the arguments name: a variant's, or commits in their place; or the first."""
+    tree, span = getattr(arguments, "commits", None) or ("", "")
+    if span and variant == series.STOCK:
+        raise ToolError(
+            "stock has no patches, so commits cannot take their place",
+            "add --variant patched",
+            ExitCode.USAGE,
+        )
+    found = commits.read(Path(tree), span) if span else series.load(paths.patches, arguments.line, variant)
+    return series.first(found, getattr(arguments, "patches", None))
 
 
 def _check_apply(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:

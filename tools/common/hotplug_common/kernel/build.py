@@ -92,15 +92,16 @@ def plan(
     fragments: Sequence[str],
     paths: Paths,
     *,
-    upto: int | None = None,
+    patches: list[Patch] | None = None,
 ) -> Plan:
-    """Read series and config fragments and decide the cache key; only the first `upto` patches count, if any.
+    """Read config fragments and decide the cache key; PATCHES take the place of the variant's series, if any.
 
     Raises ToolError: USAGE for unknown variant or fragment, INPUT for a broken series, ENVIRONMENT
     when the compiler is missing.
     """
     preflight.require(preflight.kernel_build(arch))
-    patches = series.first(series.load(paths.patches, source.line, variant), upto)
+    if patches is None:
+        patches = series.load(paths.patches, source.line, variant)
     read = config.load(paths.patches, arch, source.line, fragments)
     key = artifact.cache_key(
         source_sha256=source.ref.sha256,
@@ -113,15 +114,10 @@ def plan(
     return Plan(arch, source, variant, patches, read, key)
 
 
-def apply(source: Source, variant: str, paths: Paths, say: Say, *, upto: int | None = None) -> list[Patch]:
-    """Apply the series to the source and build nothing; return the patches, of which `upto` are the first.
-
-    Raises ToolError: USAGE for an unknown variant, INPUT when a patch does not apply.
-    """
-    patches = series.first(series.load(paths.patches, source.line, variant), upto)
+def apply(source: Source, patches: list[Patch], say: Say) -> None:
+    """Apply patches to the source and build nothing. Raises ToolError (INPUT) when one does not apply."""
     with lock.held(source.lock, say, f"the source tree of line {source.line}"):
         tree.prepare(source.tree, patches, f"{source.line} ({source.kernel_version})")
-    return patches
 
 
 def compiler_version(arch: Arch) -> str:

@@ -15,6 +15,7 @@ from hotplug_common.kernel.artifact import file_sha256
 from hotplug_common.kernel.build import HostConfig, Plan
 from hotplug_common.kernel.config import Fragment
 from hotplug_common.kernel.kbuild import Make
+from hotplug_common.kernel.series import Patch
 from hotplug_common.kernel.source import Source
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
@@ -109,14 +110,22 @@ def _fragments(request: Request, paths: Paths, arch: Arch, line: str) -> list[Fr
 
 
 def plan(
-    asked: Asked, arch: Arch, source: Source, variant: str, *, paths: Paths, say: Say, upto: int | None = None
+    asked: Asked,
+    arch: Arch,
+    source: Source,
+    variant: str,
+    *,
+    paths: Paths,
+    say: Say,
+    patches: list[Patch] | None = None,
 ) -> Plan:
     """Have the source's own Kconfig complete the configuration, count what it compiles, and decide the key.
 
     Raises ToolError: INPUT when a patch does not apply or a value that was set is lost.
     """
     preflight.require((*preflight.kernel_build(arch), *NEEDS))
-    patches = series.first(series.load(paths.patches, source.line, variant), upto)
+    if patches is None:
+        patches = series.load(paths.patches, source.line, variant)
     with lock.held(source.lock, say, f"the source tree of line {source.line}"):
         tree.prepare(source.tree, patches, f"{source.line} ({source.kernel_version})")
         make = Make(arch, source.tree, paths.objects / source.folder.name / f"{arch.name}-kconfig", paths, 1)

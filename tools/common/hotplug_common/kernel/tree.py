@@ -75,7 +75,7 @@ def _longest_applied(folder: Path, patches: Sequence[Patch]) -> int:
 def _apply(folder: Path, patches: Sequence[Patch], applied: int, line: str) -> None:
     """Apply what comes after the first `applied` patches, which the tree has."""
     for number, patch in enumerate(patches[applied:], start=applied + 1):
-        result = _git(folder, "am", "-q", str(patch.path))
+        result = _git(folder, "am", "-q", stdin=patch.content)
         if result.returncode == 0:
             continue
         _abort_am(folder)
@@ -106,9 +106,9 @@ def _switch(folder: Path, tag: str) -> None:
     _must(folder, "clean", "-fdxq")
 
 
-def _git(folder: Path, *arguments: str) -> process.Finished:
+def _git(folder: Path, *arguments: str, stdin: bytes | None = None) -> process.Finished:
     env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-    return process.run(["git", "-C", folder, *arguments], env=env | IDENTITY)
+    return process.run(["git", "-C", folder, *arguments], env=env | IDENTITY, stdin=stdin)
 
 
 def _must(folder: Path, *arguments: str) -> None:
