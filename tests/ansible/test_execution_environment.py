@@ -25,7 +25,8 @@ from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeLpar
 
 DEFINITION = ANSIBLE / "execution-environment.yml"
 LOCK = ANSIBLE / "execution-environment.lock"
-RELEASE = "trixie"
+#: The first that the mirror has whole: between two states it may lack packages of its own list.
+RELEASES = ("bookworm", "trixie")
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 #: AWX starts a container as a user that the image does not know, of the group root.
 AWX_USER = "4242:0"
@@ -122,19 +123,23 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
 def base(buildah: Buildah) -> str:
     """Debian with a Python that may be installed into, as AlmaLinux has one."""
     tar = buildah.folder / "base.tar"
-    made = subprocess.run(
-        [
-            *("mmdebstrap", "--quiet", "--variant=apt", "--include=ca-certificates,python3-venv"),
-            "--skip=cleanup/apt/lists",
-            '--customize-hook=chroot "$1" python3 -m venv --without-pip /usr/local',
-            *(*rootfs.archive_options(X86_64), RELEASE, str(tar), "-"),
-        ],
-        input=rootfs.sources(RELEASE),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    for release in RELEASES:
+        made = subprocess.run(
+            [
+                *("mmdebstrap", "--quiet", "--variant=apt", "--include=ca-certificates,python3-venv"),
+                "--skip=cleanup/apt/lists",
+                '--customize-hook=chroot "$1" python3 -m venv --without-pip /usr/local',
+                *(*rootfs.archive_options(X86_64), release, str(tar), "-"),
+            ],
+            input=rootfs.sources(release),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if not made.returncode:
+            break
+        tar.unlink(missing_ok=True)
     assert made.returncode == 0, made.stdout[-4000:]
     empty = buildah.container("scratch")
     buildah("add", "--quiet", empty, tar, "/")

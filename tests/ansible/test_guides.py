@@ -184,11 +184,19 @@ cd {remote} && exec cp ${{1#*:}} {switching.work}/$2
     assert (remote / "hotplug-timer.pyz").exists()
     assert "smt=off" in out
 
-    here = plan.replace("inventory/mine", "lpar1.yml").replace("04:30", "2099-01-01T04:30")
-    code, out = run(switching, here, path)
+    _, with_costs, *_ = blocks("fleet", "sh")
+    here = {"inventory/mine": "lpar1.yml", "04:30": "2099-01-01T04:30"}
+    for name, instead in here.items():
+        plan, with_costs = plan.replace(name, instead), with_costs.replace(name, instead)
+    code, out = run(switching, plan, path)
 
     assert code == 0, out
     assert re.search(r"^lpar1 +\d+  costs  .*costs/lpar1\.jsonl: ", out, re.MULTILINE), out
+
+    code, out = run(switching, with_costs, path)
+
+    assert code == 0, out
+    assert switching.online == {0, 4}
 
 
 def test_the_first_page_has_at_most_five_steps() -> None:

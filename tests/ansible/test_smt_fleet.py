@@ -13,7 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,13 @@ from tests import ROOT
 from tests.ansible.test_ab import OWNER, assert_back
 from tests.ansible.test_guides import options_of
 from tests.fakes import fake_lpar
-from tests.fakes.fake_lpar import DEFAULT_CMDLINE, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar
+from tests.fakes.fake_lpar import BIN, DEFAULT_CMDLINE, DEFAULT_RELEASE, NOWHERE, ROOT_HERE, FakeLpar
 from tests.samples.costfiles import costs_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: smt-fleet, whose ansible-playbook has forks for its tasks; what is installed is run by the docs' tests.
-WARM_FLEET = [sys.executable, "-m", "tests.fakes.warmfleet"]
+WARM_FLEET = (sys.executable, "-m", "tests.fakes.warmfleet")
 WARM_ENVIRONMENT = {"PLAYSERVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
 RANGE = r"[0-9.]+ to [0-9.]+ s"
 TROUBLED = ["dead", "locked", "stuck", "unfit"]
@@ -42,6 +42,7 @@ class Fleet:
 
     folder: Path
     hosts: dict[str, FakeLpar]
+    program: Sequence[str] = WARM_FLEET
 
     @property
     def first(self) -> FakeLpar:
@@ -49,7 +50,7 @@ class Fleet:
 
     def begin(self, *words: str, output: int = subprocess.PIPE) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*ROOT_HERE, *WARM_FLEET, words[0], "--output-dir", "runs", *words[1:]],
+            [*ROOT_HERE, *self.program, words[0], "--output-dir", "runs", *words[1:]],
             env={**self.first.environment(), **WARM_ENVIRONMENT},
             cwd=self.folder,
             stdout=output,
@@ -204,13 +205,16 @@ def test_an_unfit_host_keeps_none_of_the_others_from_the_change(tmp_path: Path) 
 
 @pytest.mark.hosts
 def test_two_hundred_hosts_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With -s it prints the figures of docs/guides/operators/fleet.md: one fake host stands for all."""
+    """With -s it prints the figures of docs/guides/operators/fleet.md, of the programs that are installed.
+
+    One fake host stands for all.
+    """
     seconds: dict[int, float] = {}
     megabytes: dict[int, float] = {}
     for count in (20, 200):
         folder = tmp_path / str(count)
         folder.mkdir()
-        made = fleet(folder, ["lpar1"])
+        made = replace(fleet(folder, ["lpar1"]), program=[str(BIN / "smt-fleet")])
         made.first.hosts = {f"lpar{number}": made.first.remote() for number in range(count)}
         begin = time.monotonic()
         code, out = made.start("check", "--for", "switch")
