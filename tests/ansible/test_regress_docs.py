@@ -44,9 +44,7 @@ def test_its_commands_run_as_they_stand_there(host: FakeLpar, tmp_path: Path) ->
         assert result.code in (0, 9), f"{program} {options}\n{result.output}"
     book = "ansible-playbook"
     assert ends == [
-        (book, "playbooks/regress.yml", 0),
-        (book, "playbooks/regress.yml", 0),
-        (book, "playbooks/regress.yml", 0),
+        *[(book, "playbooks/regress.yml", 0)] * 4,
         # No history yet, and nothing that was not measured before.
         ("regress.sh", f"{srv}/regress", 9),
         (book, "playbooks/schedule.yml", 0),
