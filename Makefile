@@ -3,8 +3,8 @@ PYTEST = .venv/bin/python -m pytest --durations=10 --durations-min=5
 # Tests take a millisecond or a minute: a worker that has none left takes over half of another's. They wait, too:
 # three workers keep two cores busy.
 PARALLEL = $(PYTEST) -n 3 --dist worksteal
-# A guest that boots keeps one core busy: two files of tests at a time, each with a lab of its own.
-GUESTS = $(PYTEST) -n 2 --dist loadfile
+# A guest that boots keeps one core busy, a browser too: two files of tests at a time, each with its own.
+FILES = $(PYTEST) -n 2 --dist loadfile
 # What make test runs, the cheap parts first; each is a target of its own.
 PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
 
@@ -24,13 +24,13 @@ lint: setup-python  ## the linters, and a type checker
 test-unit: setup-python  ## unit tests, also the slow ones
 	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-pages: setup-tests  ## pages in a browser
-	$(PYTEST) -m browser
+	$(FILES) -m browser
 test-playbooks: setup-tests  ## playbooks on fake hosts, and in the image for AWX
 	$(PARALLEL) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-kernel: setup  ## kernel builds
 	$(PYTEST) -m kernel
 test-lab: setup  ## guests in QEMU
-	$(GUESTS) -m "lab and not hosts"
+	$(FILES) -m "lab and not hosts"
 test-hosts: setup-tests  ## what happens to hosts: faults, traces, boot loader, x86-64, both architectures in one play; hours of guests
 	$(PYTEST) -m hosts
 validate: setup-validation  ## prove the kernel series: hours; what has passed is passed over, so it goes on where it ended
