@@ -212,6 +212,10 @@ def manager(argv: list[str]) -> int:
     if verb in ("--show", "--query"):
         sys.stdout.write("installed" if what in packages else "")
         return 0 if what in packages else 1
+    if verb == "--install":
+        # At once, as dpkg 1.23 of Debian forky does: its faults come after it.
+        sys.stdout.write(f"Preparing to unpack {what} ...\n")
+        sys.stdout.flush()
     if verb == "--install" and fault() == "boot-full":
         sys.stderr.write(f"error processing {what}:\n failed to write (No space left on device)\n")
         return 1

@@ -169,7 +169,7 @@ class Package:
         manager = MANAGERS.get(self.format)
         if manager is None:
             return _folder(sysroot, release).is_dir()
-        code, said = _run([*manager.query, self.name])
+        code, said, _ = _run([*manager.query, self.name])
         return code == 0 and means(manager, said)
 
     def install(self, file: str, sysroot: Path, release: str) -> bool:
@@ -181,12 +181,11 @@ class Package:
             command = ["tar", "--extract", "--gzip", f"--directory={sysroot}", f"--file={file}"]
         else:
             command = [*manager.install, file]
-        code, said = _run(command)
+        code, _, fault = _run(command)
         if code != 0:
             size = f", which takes {math.ceil(self.installed_bytes / (1 << 20))} MiB in /boot,"
             raise ToolError(
-                f"{self.file}{size if self.installed_bytes else ''} cannot be installed:"
-                f" {' '.join(said.split())}",
+                f"{self.file}{size if self.installed_bytes else ''} cannot be installed: {fault}",
                 code=ExitCode.OPERATION,
             )
         return True
@@ -199,11 +198,9 @@ class Package:
         if manager is None:
             shutil.rmtree(str(_folder(sysroot, release)))
             return True
-        code, said = _run([*manager.remove, self.name])
+        code, _, fault = _run([*manager.remove, self.name])
         if code != 0:
-            raise ToolError(
-                f"{self.name} cannot be removed: {' '.join(said.split())}", code=ExitCode.OPERATION
-            )
+            raise ToolError(f"{self.name} cannot be removed: {fault}", code=ExitCode.OPERATION)
         return True
 
 
@@ -211,11 +208,13 @@ def _folder(sysroot: Path, release: str) -> Path:
     return sysroot / FOLDER.lstrip("/") / release
 
 
-def _run(command: list[str]) -> tuple[int, str]:
+def _run(command: list[str]) -> tuple[int, str, str]:
+    """Return the exit code, what a manager printed, and its fault as one line.
+
+    Its progress is on standard output, and is no part of the fault, unless there is nothing else.
+    """
     done = subprocess.run(
-        [find_program(command[0]) or command[0], *command[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
+        [find_program(command[0]) or command[0], *command[1:]], capture_output=True, check=False
     )
-    return done.returncode, done.stdout.decode("utf-8", "replace").strip()
+    printed, errors = (text.decode("utf-8", "replace").strip() for text in (done.stdout, done.stderr))
+    return done.returncode, printed, " ".join((errors or printed).split())
