@@ -91,8 +91,14 @@ class Buildah:
         return ["buildah", *stored, *map(str, words)]
 
     def __call__(self, *words: str | Path) -> str:
+        # buildah makes its standard input non-blocking, which the other tests' Ansible would refuse of theirs.
         done = subprocess.run(
-            self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            self.command(*words),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stdout[-4000:]
         return done.stdout
@@ -182,16 +188,22 @@ def sshd(buildah: Buildah, base: str, host: FakeLpar, keys: Path) -> Iterator[in
     )
     port = free_port()
     (keys / "sshd_config").write_text(SSHD.format(port=port, keys=keys, machine=MACHINE, root=host.root))
-    run = buildah.command(
-        "run", *options, container, "--", "/usr/sbin/sshd", "-D", "-e", "-f", keys / "sshd_config"
-    )
-    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
+    start = f"mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -f {keys}/sshd_config"
+    with subprocess.Popen(
+        buildah.command("run", *options, container, "--", "sh", "-c", start),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as server:
+        printed = ""
         try:
             for line in server.stdout or ():
+                printed += line
                 if "Server listening" in line:
                     break
             else:
-                pytest.fail("sshd did not start")
+                pytest.fail(f"sshd did not start: {printed}")
             yield port
         finally:
             server.terminate()
