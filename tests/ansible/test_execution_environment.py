@@ -91,7 +91,7 @@ class Buildah:
         return ["buildah", *stored, *map(str, words)]
 
     def __call__(self, *words: str | Path) -> str:
-        # buildah makes its standard input non-blocking, which the other tests' Ansible would refuse of theirs.
+        # buildah makes its standard input non-blocking, which Ansible would refuse in the tests that follow.
         done = subprocess.run(
             self.command(*words),
             stdin=subprocess.DEVNULL,
