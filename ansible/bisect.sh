@@ -81,13 +81,13 @@ plain='^[A-Za-z0-9/._-]+$' plain_words="letters, digits, dots, dashes and unders
 [[ $directory =~ $plain ]] || die "$directory has characters other than $plain_words; name another" "$exit_usage"
 tree=
 if [ "${2-}" = --range ]; then
-    tree=${3-} range=${4-} line=6.12
+    named=${3-} range=${4-} line=6.12
     shift "$(($# < 4 ? $# : 4))"
     if [ "${1-}" = --line ]; then
         line=${2-}
         shift "$(($# < 2 ? $# : 2))"
     fi
-    tree=$(realpath -- "$tree") || exit "$exit_usage"
+    tree=$(realpath -e -- "$named" 2>/dev/null) || die "there is no folder '$named'; name a git tree" "$exit_usage"
     [[ $tree =~ $plain ]] || die "$tree has characters other than $plain_words; name it by another path" "$exit_usage"
     lpar-lab build-kernel --line "$line" --variant patched --commits "$tree" "$range" --apply-only >/dev/null || exit "$?"
     # The ends as they are now: a branch may move on while steps are taken.

@@ -96,6 +96,7 @@ def test_a_step_that_could_not_be_measured_ends_it_and_is_taken_again(tmp_path: 
         (("/srv/a b", "0", "3"), "has characters other than"),
         (("/srv/bisect", "3", "3"), "OLD and NEW are '3' and '3'"),
         (("/srv/bisect",), "OLD and NEW are '' and ''"),
+        (("/srv/bisect", "--range", "/gone", "v1..v2"), "there is no folder '/gone'; name a git tree"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
