@@ -5,11 +5,11 @@ The archive of this machine's distribution is there wherever the tests run; a re
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import socket
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -154,6 +154,18 @@ def base(buildah: Buildah) -> str:
     return "localhost/base:latest"
 
 
+def pip_settings() -> dict[str, str]:
+    """Return the variables that have pip reach the index that it is set up for on this machine."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=True
+    )
+    # One from a file has its section, global.cert, and one from the environment has :env:.cert.
+    found = re.findall(
+        r"^\S+\.(cert|index-url|extra-index-url|trusted-host)='(.*)'$", listed.stdout, re.MULTILINE
+    )
+    return {f"PIP_{name.upper().replace('-', '_')}": value for name, value in found}
+
+
 @pytest.fixture(scope="module")
 def image(buildah: Buildah, context: Path, base: str) -> str:
     """What the definition makes of that base, with the names that Debian has for Python and its packager."""
@@ -163,8 +175,8 @@ def image(buildah: Buildah, context: Path, base: str) -> str:
         "PYPKG": "python3-venv",
         "PKGMGR": "/usr/bin/apt-get",
     }
-    # The image is not kept: what pip needs to reach its index from here may be in it.
-    variables = [f"--env={name}={value}" for name, value in os.environ.items() if name.startswith("PIP_CERT")]
+    # The image is not kept: how pip reaches its index from here may be in it.
+    variables = [f"--env={name}={value}" for name, value in pip_settings().items()]
     arguments = [f"--build-arg={name}={value}" for name, value in names.items()]
     buildah("build", "--quiet", *buildah.inside(), *variables, *arguments, "--tag=localhost/ee", context)
     return "localhost/ee"
