@@ -293,3 +293,12 @@ def test_only_builtin_modules_and_our_own_are_used_and_by_their_full_names() -> 
     assert used
     ours = {f"smt.hotplug.{path.stem}" for path in (ANSIBLE / "plugins/modules").glob("*.py")}
     assert {module for module in used if not module.startswith("ansible.builtin.")} == ours
+
+
+def test_tasks_that_lab_tests_wait_for_are_there() -> None:
+    """Those tests take an hour, and seldom run: a task that got another name would not be missed."""
+    source = (REPO / "tests/lab/test_faults_of_hosts.py").read_text()
+    awaited = re.findall(r'await_task\(command, "([^"]+)"\)', source)
+    roles = "".join(path.read_text() for role in ROLES for path in role.rglob("tasks/*.yml"))
+    assert len(awaited) >= 2
+    assert [name for name in awaited if f"- name: {name}" not in roles] == []

@@ -151,7 +151,7 @@ def test_ctrl_c_while_a_kernel_boots(host: Host) -> None:
     left = f"{host.deployed()} was not confirmed"
     earlier = host.console().count(left)
     command = host.deploys()
-    await_task(command, "Wait for another boot_id")
+    await_task(command, "Wait for another boot, and prove")
     press_ctrl_c(command)
     wait_for(lambda: host.console().count(left) > earlier, PATIENCE_S)
     wait_for(lambda: host.release() == before[0], PATIENCE_S)
