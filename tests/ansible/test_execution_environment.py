@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -20,7 +19,7 @@ import pytest
 import yaml
 
 from hotplug_common.arch import X86_64
-from hotplug_common.guest import rootfs
+from hotplug_common.guest import rootfs, ssh
 from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeLpar
 
 DEFINITION = ANSIBLE / "execution-environment.yml"
@@ -182,11 +181,6 @@ def image(buildah: Buildah, context: Path, base: str) -> str:
     return "localhost/ee"
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 @contextmanager
 def sshd(buildah: Buildah, base: str, host: FakeLpar, keys: Path) -> Iterator[int]:
     """Run sshd in a container beside; a command that it is given runs on the fake host. Give its port."""
@@ -198,7 +192,7 @@ def sshd(buildah: Buildah, base: str, host: FakeLpar, keys: Path) -> Iterator[in
         *("run", *buildah.inside(), container, "--", "apt-get", "install", "--yes", "-q"),
         *("--no-install-recommends", "openssh-server"),
     )
-    port = free_port()
+    port = ssh.choose_port(None)
     (keys / "sshd_config").write_text(SSHD.format(port=port, keys=keys, machine=MACHINE, root=host.root))
     start = f"mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -f {keys}/sshd_config"
     with subprocess.Popen(

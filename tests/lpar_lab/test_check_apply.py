@@ -27,7 +27,9 @@ LINES = [f"line {number}\n" for number in range(1, 41)]
 
 @pytest.fixture(autouse=True)
 def own_folders(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command works in folders of the test, and needs no gigabytes free there."""
     monkeypatch.setattr(cli.Paths, "from_environment", lambda: paths)
+    monkeypatch.setattr(vendortree.scratch, "need_space", lambda *_: None)
 
 
 @pytest.fixture
@@ -183,13 +185,8 @@ def write_dsc(folder: Path, tree: Path, version: str) -> None:
 
 
 def test_a_source_rpm_and_a_dsc_are_unpacked(
-    paths: Paths,
-    tree: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    paths: Paths, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(vendortree.scratch, "need_space", lambda *_: None)
     ship(paths, diff("a.c", 10))
     srpm = tmp_path / "srpm"
     write_srpm(srpm, tree)
@@ -210,7 +207,6 @@ def test_the_commands_of_the_page_run_as_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """On small sources of the names there; the host whose configuration counts is a stand-in for ssh."""
-    monkeypatch.setattr(vendortree.scratch, "need_space", lambda *_: None)
     ship(paths, diff("a.c", 10))
     (tree / "Kbuild").write_text("obj-$(CONFIG_SMP) += kernel/\n")
     (tree / "kernel/Makefile").write_text("obj-y += cpu.o\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hotplug_common import arch
-from hotplug_common.kernel import artifact, build, hostconfig, tree
+from hotplug_common.kernel import artifact, build, hostconfig, series, tree
 from hotplug_common.kernel.artifact import SourceRef
 from hotplug_common.kernel.hostconfig import Request
 from hotplug_common.kernel.objects import Rates
@@ -97,7 +97,8 @@ def planned(
     source: Source, paths: Paths, said: list[str], request: Request, variant: str = "stock"
 ) -> build.Plan:
     asked = hostconfig.read(request, arch.X86_64, "6.12", paths, said.append)
-    return hostconfig.plan(asked, arch.X86_64, source, variant, paths=paths, say=said.append)
+    patches = series.load(paths.patches, source.line, variant)
+    return hostconfig.plan(asked, arch.X86_64, source, variant, paths=paths, say=said.append, patches=patches)
 
 
 def test_a_kernel_of_a_hosts_configuration_has_modules_and_its_own_name(

@@ -10,7 +10,7 @@ from pathlib import Path
 from hotplug_common import lock
 from hotplug_common import needs as preflight
 from hotplug_common.arch import Arch
-from hotplug_common.kernel import artifact, build, config, hostrules, lines, objects, origin, series, tree
+from hotplug_common.kernel import artifact, build, config, hostrules, lines, objects, origin, tree
 from hotplug_common.kernel.artifact import file_sha256
 from hotplug_common.kernel.build import HostConfig, Plan
 from hotplug_common.kernel.config import Fragment
@@ -117,15 +117,13 @@ def plan(
     *,
     paths: Paths,
     say: Say,
-    patches: list[Patch] | None = None,
+    patches: list[Patch],
 ) -> Plan:
     """Have the source's own Kconfig complete the configuration, count what it compiles, and decide the key.
 
     Raises ToolError: INPUT when a patch does not apply or a value that was set is lost.
     """
     preflight.require((*preflight.kernel_build(arch), *NEEDS))
-    if patches is None:
-        patches = series.load(paths.patches, source.line, variant)
     with lock.held(source.lock, say, f"the source tree of line {source.line}"):
         tree.prepare(source.tree, patches, f"{source.line} ({source.kernel_version})")
         make = Make(arch, source.tree, paths.objects / source.folder.name / f"{arch.name}-kconfig", paths, 1)
