@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.fakes.fake_lpar import NOWHERE, FakeLpar, PlayResult, files_below
+from tests.fakes.fake_lpar import BIN, COLLECTIONS, NOWHERE, ROOT_HERE, FakeLpar, PlayResult, files_below
 
 
 @pytest.fixture
@@ -198,3 +202,39 @@ def test_a_host_that_is_asked_after_others_has_the_time_for_it(run: Any, switchi
     result = run(arm, arguments=("--forks", "2"))
     assert result.code == 0, result.output
     assert "OnBootSec=1200" in switching.get("etc/systemd/system/hotplug-acceleration-fallback.timer")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_boot_is_looked_for_as_long_as_its_run_lives(host: FakeLpar, tmp_path: Path, end: int) -> None:
+    """A look would keep the kernel that it finds, though the run that would give the host back is gone."""
+    boot_id = host.root / "proc/sys/kernel/random/boot_id"
+    old = boot_id.read_text()
+    boot_id.unlink()
+    os.mkfifo(boot_id)
+    times = {"timeout": 60, "down_timeout": 60}
+    task = {"smt.hotplug.boot_proof": {"old_boot_id": old.strip(), **times}}
+    playbook = tmp_path / "look.yml"
+    playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+    command = [*ROOT_HERE, str(BIN / "ansible-playbook"), *host.options(), str(playbook)]
+    environment = host.environment() | COLLECTIONS
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as play:
+        assert looked_at(boot_id, old, 60)
+        play.send_signal(end)
+
+    assert not looked_at(boot_id, old, 5), "the pause between two looks is over"
+
+
+def looked_at(fifo: Path, answer: str, seconds: float) -> bool:
+    """Answer the next one who opens a file, if any does within so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            file = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            time.sleep(0.05)
+            continue
+        with os.fdopen(file, "w") as opened:
+            opened.write(answer)
+        return True
+    return False

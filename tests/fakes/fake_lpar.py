@@ -55,6 +55,8 @@ ANSIBLE_ENVIRONMENT = {
     "ANSIBLE_LOCALHOST_WARNING": "0",
     "LC_ALL": "C.UTF-8",
 }
+#: For playbooks of tests, which are nowhere near the collection.
+COLLECTIONS = {"ANSIBLE_COLLECTIONS_PATH": str(ANSIBLE / "playbooks/collections")}
 
 DEFAULT_RELEASE = "6.12-default"
 DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
@@ -348,9 +350,8 @@ class PlayServer:
 
     def __init__(self) -> None:
         self._home = tempfile.mkdtemp(prefix="playserver.")
-        # For playbooks of tests, which are nowhere near the collection: Ansible reads this once.
-        collections = {"ANSIBLE_COLLECTIONS_PATH": str(ANSIBLE / "playbooks/collections")}
-        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, **collections, "HOME": self._home}
+        # Ansible reads its path of collections once.
+        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, **COLLECTIONS, "HOME": self._home}
         self._process = subprocess.Popen(
             [*ROOT_HERE, sys.executable, "-m", "tests.fakes.playserver"],
             cwd=ROOT,

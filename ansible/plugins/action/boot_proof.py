@@ -47,6 +47,8 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         )
         if self._task.check_mode:
             return {**result, "skipped": True, "changed": False}
+        # A look keeps the kernel that it finds; without its run, that would hold the host.
+        process.end_with_parent()
         began = time.monotonic()
         time.sleep(options.pop("delay"))
         wanted = bootproof.Wanted(**options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import multiprocessing
 import os
 import select
 import signal
@@ -16,6 +18,7 @@ from typing import IO, NoReturn
 
 from hotplug_host.errors import ExitCode, ToolError
 
+PR_SET_PDEATHSIG = 1
 STOP_GRACE_S = 10.0
 TICK_S = 1.0
 
@@ -204,6 +207,15 @@ def last_line(text: str) -> str:
     """Return the last line of `text` that is not blank, for a one-line message."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no output"
+
+
+def end_with_parent() -> None:
+    """Have this process, which multiprocessing started, get SIGTERM when the one that started it ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    parent = multiprocessing.parent_process()
+    # The kernel sends no signal for a parent that had ended before.
+    if parent and parent.pid != os.getppid():
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class Expired(BaseException):

@@ -102,7 +102,7 @@ class Lab:
     def start_play(
         self, playbook: str, guest: str, variables: dict[str, Any], *options: str
     ) -> subprocess.Popen[str]:
-        """Start a playbook of ansible/playbooks against a running guest."""
+        """Start a playbook of ansible/playbooks against a running guest; it prints each task as it begins."""
         chosen = self.folder / f"vars-{uuid.uuid4()}.json"
         chosen.write_text(json.dumps(variables))
         return subprocess.Popen(
@@ -115,6 +115,9 @@ class Lab:
                 **self.environment,
                 "ANSIBLE_CONFIG": str(self.project / "ansible/ansible.cfg"),
                 "ANSIBLE_NOCOLOR": "1",
+                # With either left out, a task is named only once it has ended.
+                "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "1",
+                "PYTHONUNBUFFERED": "1",
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
