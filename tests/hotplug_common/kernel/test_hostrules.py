@@ -132,8 +132,8 @@ def test_a_configuration_of_another_machine_is_refused(text: str, message: str) 
 
 
 def test_the_version_is_read_from_the_head() -> None:
-    assert hostrules.version_of(DISTRIBUTION) == "6.12.95"
-    assert hostrules.version_of("CONFIG_PPC64=y\n") == "an unnamed version"
+    assert hostrules.version_of(DISTRIBUTION) == "Linux 6.12.95"
+    assert hostrules.version_of("CONFIG_PPC64=y\n") == "an unnamed Linux"
 
 
 def test_every_rule_has_its_reason_and_names_each_symbol_once() -> None:

@@ -65,7 +65,7 @@ def read(request: Request, arch: Arch, line: str, paths: Paths, say: Say) -> Ask
     """Read configuration, modules, key and fragments. Raises ToolError for what cannot be used."""
     given = origin.read_config(request.config_from, paths)
     hostrules.require_arch(given.text, arch, given.where)
-    say(f"{given.where}: a configuration of Linux {hostrules.version_of(given.text)}")
+    say(f"{given.where} is of {hostrules.version_of(given.text)}")
     key = _sign_key(request.sign_key) if request.sign_key else None
     enabled = hostrules.read_enabled(request.enable)
     for fragment in _fragments(request, paths, arch, line):

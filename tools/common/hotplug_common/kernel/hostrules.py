@@ -68,9 +68,9 @@ def require_arch(text: str, arch: Arch, where: str) -> None:
 
 
 def version_of(text: str) -> str:
-    """Return the kernel version that the head of a configuration names, or "an unnamed version"."""
+    """Return the kernel that the head of a configuration names, such as "Linux 6.12.95"."""
     found = NAMED_BY.search(text)
-    return found[1] if found else "an unnamed version"
+    return f"Linux {found[1]}" if found else "an unnamed Linux"
 
 
 def read_enabled(words: Iterable[str]) -> list[Wanted]:

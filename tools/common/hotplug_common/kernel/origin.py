@@ -62,7 +62,7 @@ def read_config(source: str, paths: Paths) -> Given:
         with scratch.folder(paths.scratch, "package") as folder:
             opener(path, folder)
             return _only_config(folder, source)
-    return Given(_ask(source, READ_CONFIG), f"the configuration of {source}")
+    return Given(_ask(source, READ_CONFIG), f"the configuration of {source.removesuffix(':')}")
 
 
 def read_modules(source: str) -> tuple[list[str], bool]:
