@@ -23,11 +23,14 @@ from ansible.cli.playbook import main
 from ansible.executor.process.worker import WorkerProcess
 from ansible.executor.task_executor import TaskExecutor
 from ansible.executor.task_result import _RawTaskResult
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins import loader, strategy
 from jinja2 import Environment
 
+from tests import ROOT
 from tests.fakes import playmodules
 
+ANSIBLE = ROOT / "ansible"
 #: What the playbooks use. What is not here would be imported anew by every task.
 PLUGINS = {
     loader.action_loader: "assert command copy debug fail fetch gather_facts include_role normal"
@@ -40,7 +43,7 @@ PLUGINS = {
     loader.shell_loader: "sh",
     loader.strategy_loader: "linear",
 }
-#: Actions that only compute: a process for each of their tasks would be half of the cost.
+#: Actions that only compute.
 COMPUTED = frozenset(
     f"{prefix}{name}"
     for name in [
@@ -57,13 +60,14 @@ COMPUTED = frozenset(
 
 
 class Worker(WorkerProcess):
-    """A worker that does a task which only computes at once, and any other in a process as ever."""
+    """A worker that does the task of a host alone, or one that only computes, at once: processes are dear."""
 
     done = False
 
     def start(self) -> None:
         """Start the task, or do it."""
-        if self._task.action not in COMPUTED or self._task.delegate_to:
+        alone = len(self._task_vars.get("ansible_play_hosts_all", ())) == 1
+        if not alone and (self._task.action not in COMPUTED or self._task.delegate_to):
             super().start()
             return
         # A copy: in a process of its own, what becomes of a task's attributes is not seen by others either.
@@ -109,6 +113,19 @@ def remember_templates() -> None:
     Environment.compile = compile_once
 
 
+def remember_files() -> None:
+    """Parse the collection's files once: Ansible forgets them with the run, and gives out copies anyway."""
+    known, loader_of = {}, DataLoader.__init__
+    for path in [*ANSIBLE.glob("playbooks/*.yml"), *ANSIBLE.glob("roles/*/*/**/*.yml")]:
+        known[str(path)] = DataLoader().load_from_file(str(path), unsafe=True, trusted_as_template=True)
+
+    def load(self: DataLoader) -> None:
+        loader_of(self)
+        self._FILE_CACHE.update(known)
+
+    DataLoader.__init__ = load
+
+
 def warm() -> None:
     """Import what every run, and every task of it, would import."""
     loader.init_plugin_loader()
@@ -121,6 +138,7 @@ def warm() -> None:
     strategy.WorkerProcess = Worker
     constants.DEFAULT_INTERNAL_POLL_INTERVAL = 0.005
     remember_templates()
+    remember_files()
     playmodules.warm()
     # What is there stays, and looking at it would only copy memory into each of the forks.
     gc.collect()

@@ -37,6 +37,14 @@ def test_each_commit_is_a_patch_in_order_and_always_the_same(tree: GitTree) -> N
     assert commits.read(tree.folder, "topic~1..topic")[0].content != found[0].content
 
 
+def test_a_hook_of_another_tree_changes_nothing(
+    tree: GitTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = commits.read(tree.folder, "v1..topic")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "another/.git"))
+    assert commits.read(tree.folder, "v1..topic") == found
+
+
 def test_what_is_no_range_or_no_series_is_one_line(tree: GitTree, tmp_path: Path) -> None:
     tree.git("checkout", "--quiet", "-b", "side", "v1")
     tree.commit("Another file", other="text\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -69,4 +70,10 @@ def _lines(tree: Path, *arguments: str) -> list[str]:
 
 
 def _git(tree: Path, *arguments: str) -> process.Finished:
-    return process.run(["git", "-C", tree, *arguments])
+    """Run git with the user's configuration, which may declare a tree safe, and on this tree even in a hook."""
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith("GIT_") or key.startswith("GIT_CONFIG")
+    }
+    return process.run(["git", "-C", tree, *arguments], env=env)
