@@ -70,7 +70,7 @@ def _lines(tree: Path, *arguments: str) -> list[str]:
 
 
 def _git(tree: Path, *arguments: str) -> process.Finished:
-    """Run git on this tree, even under a hook, with the user's configuration: it may declare the tree safe."""
+    """Run git on this tree even under a hook, with the configuration that may declare the tree safe."""
     env = {
         key: value
         for key, value in os.environ.items()
