@@ -138,7 +138,6 @@ def warm() -> None:
     strategy.WorkerProcess = Worker
     constants.DEFAULT_INTERNAL_POLL_INTERVAL = 0.005
     remember_templates()
-    remember_files()
     playmodules.warm()
     # What is there stays, and looking at it would only copy memory into each of the forks.
     gc.collect()
@@ -168,6 +167,7 @@ def play(job: dict[str, Any]) -> int:
 def serve() -> None:
     """Do the jobs, one after the other, until no more can come."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
+    remember_files()
     warm()
     for line in sys.stdin:
         pid = os.fork()

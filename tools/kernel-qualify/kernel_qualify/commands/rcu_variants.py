@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 NAME = "rcu-variants"
 LIMIT_S = 3 * 3600
 PLAY_S = 2.5 * 3600
-BOOTS_OF_A_ROW = 2
+BOOTS_OF_A_ROW = 4
+"""As ab.yml has it by default: forth and back, twice."""
 VARIANTS = ("stock", "revert-442bf3aaf55a", "cpuidle-expedited")
 ARCH = "ppc64le"
 """Only powerpc pauses cpuidle in CPU hotplug."""
