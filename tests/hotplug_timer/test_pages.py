@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from clock_check import cli as clock_check
 from docpages.paths import DOCS
 from hotplug_host.errors import ExitCode
 from hotplug_host.timing import command as timing
@@ -27,7 +28,17 @@ from tests.samples.resultfiles import records, write
 #: Commands of the page that are for the shell or an installed environment, or that a test of playbooks runs.
 ELSEWHERE = (".", "cd", "ansible-playbook")
 #: Sizes of what is measured, which are for an afternoon, and CPUs that the fake host has not.
-SMALLER = {"1000000": "30", "10000000": "3000", "cpus=1-127": "cpus=1-7"}
+SMALLER = {
+    **{"1000000": "30", "10000000": "3000", "cpus=1-127": "cpus=1-7"},
+    **{
+        "2-3": "0-1",
+        "1000000000": "100000",
+        "600": "3",
+        "0-3": "0",
+        "/dev/rtc0": "raw",
+        "ppc64le": os.uname().machine,
+    },
+}
 
 
 def stock_and_patched(folder: Path) -> None:
@@ -49,6 +60,11 @@ def traces(folder: Path) -> None:
     tracefiles.write(folder / "01-traced.smt=off.states.dat", "states", 300)
 
 
+def examples(folder: Path) -> None:
+    (folder / "docs").mkdir()
+    (folder / "docs/examples").symlink_to(DOCS / "examples")
+
+
 #: Of a night that has failed, as the page records one, and of the made-up history, which has a step.
 ENDS = {
     "hotplug-timer history check --store results/history": ExitCode.OPERATION,
@@ -60,6 +76,7 @@ PREPARED: dict[str, Callable[[Path], None]] = {
     "time-your-machine": lambda _: None,
     "trace": traces,
     "switch-faster": lambda _: None,
+    "check-clocks": examples,
 }
 
 
@@ -80,15 +97,25 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     return made
 
 
+def on_host(words: list[str], host: FakeHost) -> int:
+    """Run a program as the host would: switches are those of the fake host, clocks those of this machine."""
+    command, output = (words[:-2], words[-1]) if ">" in words else (words, os.devnull)
+    if "run" in command:
+        command = [*command, "--sysroot", str(host.root), "--settle", "0"]
+    with Path(output).open("w") as stream:
+        return subprocess.run([sys.executable, *command[1:]], check=False, stdout=stream).returncode
+
+
 def call(words: list[str], host: FakeHost) -> int:
     """Run one command of a page; returns its exit code."""
     program, arguments = words[0], words[1:]
     if program == "scp":
         # The other machine's folder is this one.
         return 0 if Path(arguments[0].rpartition(":")[2]).exists() else 1
+    if program == "clock-check":
+        return clock_check.main(arguments)
     if program == "ssh":
-        on_host = ["--sysroot", str(host.root), *(["--settle", "0"] if "run" in arguments else [])]
-        return subprocess.run([*arguments[1:], *on_host], check=False).returncode
+        return on_host(arguments[1:], host)
     if program.endswith(("python", "python3")):
         names = [str(ROOT / word) if word.startswith("tests/") else word for word in arguments]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -98,7 +125,11 @@ def call(words: list[str], host: FakeHost) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PREPARED)
+@pytest.mark.parametrize(
+    "page",
+    # Half a minute of spinning threads.
+    [pytest.param(page, marks=pytest.mark.hosts if page == "check-clocks" else ()) for page in PREPARED],
+)
 def test_the_commands_of_a_page_run_as_they_are(
     page: str, host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -125,6 +126,17 @@ def test_a_kernel_of_a_hosts_configuration_has_modules_and_its_own_name(
     assert "CONFIG_GONE: y -> n (olddefconfig: this source has no such symbol)" in changes
     again = build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
     assert (again, "is in the cache" in said[-1]) == (built, True)
+
+
+def test_a_configuration_without_modules_is_built_as_well(
+    source: Source, paths: Paths, said: list[str], given: Path
+) -> None:
+    shutil.rmtree(source.tree / ".git")
+    makefile = MAKEFILE.replace("\techo 'alias fs-xfs xfs' > $(MODULES)/modules.alias\n", "")
+    (source.tree / "Makefile").write_text(makefile)
+    tree.import_tree(source.tree)
+    built = build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
+    assert (built.file.parent / "modules.alias").read_text() == ""
 
 
 def test_variants_with_one_configuration_share_objects_and_no_name(

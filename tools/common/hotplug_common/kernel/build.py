@@ -235,12 +235,16 @@ class Kbuild(Make):
         return f"{done} files compiled"
 
     def modules(self, fresh: Path) -> None:
-        """Put the stripped modules into FRESH as a tarball, and beside it their modules.alias."""
+        """Put the stripped modules into FRESH as a tarball, and beside it their modules.alias.
+
+        A configuration without modules has neither: the tarball holds what the image has built in.
+        """
         root = fresh / "root"
         self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1")
         folder = root / "lib/modules" / self.job.release
         for link in ("build", "source"):
             (folder / link).unlink(missing_ok=True)
+        (folder / ALIASES).touch()
         shutil.copyfile(folder / ALIASES, fresh / ALIASES)
         with tarfile.open(fresh / MODULES, "w", format=tarfile.GNU_FORMAT) as archive:
             archive.add(folder, f"lib/modules/{self.job.release}", filter=packages.owned_by_root)
