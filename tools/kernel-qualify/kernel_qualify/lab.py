@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,11 @@ class Lab:
         with self.start_play(playbook, guest, variables, *options) as command:
             try:
                 output, errors = command.communicate(timeout=timeout)
-            except subprocess.TimeoutExpired:
+            except BaseException:
+                # Popen would wait for its end. It passes the signal on to its tasks.
+                command.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    command.wait(process.STOP_GRACE_S)
                 command.kill()
                 raise
         return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
