@@ -42,7 +42,8 @@ PPC = (
     (
         "binrpm-pkg:\n\tfalse\n",
         "binrpm-pkg:\n"
-        "\tsed s/RELEASE/$(subst -,_,$(RELEASE))/ kernel.spec > $(O)/kernel.spec\n"
+        "\tsed 's/^Version: .*/Version: $(subst -,_,$(RELEASE))/'"
+        " scripts/package/kernel.spec > $(O)/kernel.spec\n"
         "\trpmbuild -bb --target ppc64le-linux --define '_topdir $(O)/rpmbuild' $(O)/kernel.spec\n",
     ),
 )
@@ -53,11 +54,17 @@ Summary: x
 License: GPL
 %description
 x
+%package headers
+Summary: x
+Obsoletes: kernel-headers < %{version}
+%description headers
+x
 %install
 mkdir -p %{buildroot}/boot
 echo kernel > %{buildroot}/boot/vmlinux
 %files
 /boot/vmlinux
+%files headers
 """
 
 
@@ -86,12 +93,12 @@ def pack_source(folder: Path, sublevel: int, monkeypatch: pytest.MonkeyPatch) ->
         "Makefile": makefile,
         "image": "kernel\n",
         "check": "true\n",
-        "kernel.spec": SPEC,
+        "scripts/package/kernel.spec": SPEC,
         "Kconfig": "config PRINTER\n\ttristate\nmenuconfig XFS_FS\n\ttristate\n",
         "Kbuild": "obj-y += init.o\nobj-$(CONFIG_XFS_FS) += xfs.o\n",
     }
     tree = folder / "linux"
-    tree.mkdir()
+    (tree / "scripts/package").mkdir(parents=True)
     for name, text in files.items():
         (tree / name).write_text(text)
     tarball = folder / "linux.tar.xz"
@@ -123,7 +130,12 @@ def test_a_command_of_the_page_runs_as_it_is(
     record = json.loads(built.read_text())
     assert record["release"] in written.out
     (package,) = record["packages"]
-    assert (package["format"], package["name"], package["arch"]) == ("rpm", "kernel", "ppc64le")
+    assert (package["format"], package["name"], package["arch"]) == (
+        *("rpm", f"kernel-{record['release']}", "ppc64le"),
+    )
+    assert (
+        "Name: kernel\n" in (next(paths.sources.glob("*/*/tree")) / "scripts/package/kernel.spec").read_text()
+    )
     assert ("-patched-" in record["release"]) == ("--variant patched" in command)
     assert ("PRINTER" not in built.with_name("config").read_text()) == ("--trim-to" in command)
 

@@ -77,10 +77,11 @@ def source(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Source:
         "Makefile": MAKEFILE,
         "image": "kernel\n",
         "check": "true\n",
+        "scripts/package/kernel.spec": "Name: kernel\n",
         "Kconfig": "config PRINTER\n\ttristate\nmenuconfig XFS_FS\n\ttristate\n",
         "Kbuild": "obj-y += init.o\nobj-$(CONFIG_XFS_FS) += xfs.o\n",
     }
-    (folder / "tree").mkdir(parents=True)
+    (folder / "tree/scripts/package").mkdir(parents=True)
     for name, text in files.items():
         (folder / "tree" / name).write_text(text)
     tree.import_tree(folder / "tree")

@@ -6,6 +6,7 @@ and a boot entry, by the hooks of the host.
 
 from __future__ import annotations
 
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from hotplug_host.errors import ExitCode, ToolError
 
 NO_HEADERS = "pkg.linux-upstream.nokernelheaders"
 """A cross build cannot make them: kbuild would compile their scripts for the host, with its libraries."""
+SPEC = "scripts/package/kernel.spec"
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,21 @@ def needs(formats: Sequence[str]) -> list[Need]:
 def make(kbuild: Make, kind: str, fresh: Path) -> list[Package]:
     """Make the packages of a kind, and move them to FRESH.
 
+    Those of C headers (linux-libc-dev, kernel-headers) are left out: they would take the place of the
+    distribution's.
+
     Raises ToolError (INPUT) where kbuild fails, or makes none.
     """
     form = FORMATS[kind]
-    version = (kbuild.objects / "include/config/kernel.release").read_text().strip()
-    made = form.make(kbuild, version.removesuffix(kbuild.local_version))
-    if not made:
-        raise ToolError(f"{kbuild.title}: no {kind} package was made", f"see {kbuild.log}", ExitCode.INPUT)
+    release = (kbuild.objects / "include/config/kernel.release").read_text().strip()
     found = []
-    for file in made:
-        shutil.move(file, fresh / file.name)
-        found.append(_describe(kind, form, fresh / file.name))
+    for file in form.make(kbuild, release):
+        package = _describe(kind, form, file)
+        if release in package.name and not package.name.endswith("-headers"):
+            shutil.move(file, fresh / file.name)
+            found.append(package)
+    if not found:
+        raise ToolError(f"{kbuild.title}: no {kind} package was made", f"see {kbuild.log}", ExitCode.INPUT)
     return found
 
 
@@ -71,8 +77,9 @@ def _describe(kind: str, form: Format, file: Path) -> Package:
     return Package(kind, words[0], file.name, artifact.file_sha256(file), words[1], size)
 
 
-def _deb(kbuild: Make, version: str) -> list[Path]:
+def _deb(kbuild: Make, release: str) -> list[Path]:
     """Make debs; they come to lie beside the object folder, and debian/files in it has their names."""
+    version = release.removesuffix(kbuild.local_version)
     profiles = "" if kbuild.arch.native else f"cross {NO_HEADERS}"
     # The revision is what the image has as its build's number: with another, kbuild would link it anew.
     settings = {
@@ -85,10 +92,25 @@ def _deb(kbuild: Make, version: str) -> list[Path]:
     return [kbuild.objects.parent / name for name in named if name.endswith(".deb")]
 
 
-def _rpm(kbuild: Make, _version: str) -> list[Path]:
+def _rpm(kbuild: Make, release: str) -> list[Path]:
+    """Make rpms, whose names have the release, as those of debs.
+
+    kbuild calls them as Red Hat calls its own, `kernel`: an update by rpm would remove the one for the other.
+    """
     top = kbuild.objects / "rpmbuild"
     shutil.rmtree(top, ignore_errors=True)
-    kbuild.make("binrpm-pkg")
+    spec = kbuild.source / SPEC
+    given = spec.read_text()
+    named, count = re.subn(
+        r"^(Name: |%description -n )kernel\b", rf"\1kernel-{release}", given, flags=re.MULTILINE
+    )
+    if not count:
+        raise ToolError(f"{spec} does not name its package", f"see {kbuild.log}", ExitCode.INPUT)
+    spec.write_text(named)
+    try:
+        kbuild.make("binrpm-pkg")
+    finally:
+        spec.write_text(given)
     return sorted(top.glob("RPMS/*/*.rpm"))
 
 
