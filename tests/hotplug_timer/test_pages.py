@@ -29,15 +29,15 @@ from tests.samples.resultfiles import records, write
 ELSEWHERE = (".", "cd", "ansible-playbook")
 #: Sizes of what is measured, which are for an afternoon, and CPUs that the fake host has not.
 SMALLER = {
-    **{"1000000": "30", "10000000": "3000", "cpus=1-127": "cpus=1-7"},
-    **{
-        "2-3": "0-1",
-        "1000000000": "100000",
-        "600": "3",
-        "0-3": "0",
-        "/dev/rtc0": "raw",
-        "ppc64le": os.uname().machine,
-    },
+    "1000000": "30",
+    "10000000": "3000",
+    "1000000000": "100000",
+    "600": "3",
+    "cpus=1-127": "cpus=1-7",
+    "0-3": "0",
+    "2-3": "0-1",
+    "/dev/rtc0": "raw",
+    "ppc64le": os.uname().machine,
 }
 
 
