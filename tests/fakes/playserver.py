@@ -30,7 +30,6 @@ from jinja2 import Environment
 from tests import ROOT
 from tests.fakes import playmodules
 
-ANSIBLE = ROOT / "ansible"
 #: What the playbooks use. What is not here would be imported anew by every task.
 PLUGINS = {
     loader.action_loader: "assert command copy debug fail fetch gather_facts include_role normal"
@@ -116,7 +115,8 @@ def remember_templates() -> None:
 def remember_files() -> None:
     """Parse the collection's files once: Ansible forgets them with the run, and gives out copies anyway."""
     known, loader_of = {}, DataLoader.__init__
-    for path in [*ANSIBLE.glob("playbooks/*.yml"), *ANSIBLE.glob("roles/*/*/**/*.yml")]:
+    collection = ROOT / "ansible"
+    for path in [*collection.glob("playbooks/*.yml"), *collection.glob("roles/*/*/**/*.yml")]:
         known[str(path)] = DataLoader().load_from_file(str(path), unsafe=True, trusted_as_template=True)
 
     def load(self: DataLoader) -> None:

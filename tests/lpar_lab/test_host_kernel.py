@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common.kernel import build, hostconfig
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode
 from lpar_lab import cli
 from tests import ROOT
-from tests.hotplug_common.kernel.test_hostconfig import MAKEFILE
-from tests.hotplug_common.kernel.test_kernel import ship_patch
+from tests.hotplug_common.kernel.test_hostconfig import MAKEFILE, write_source
+from tests.hotplug_common.kernel.test_kernel import need_no_tools, ship_patch
 from tests.hotplug_common.kernel.test_origin import fake_ssh
 from tests.samples.kernellines import write_branch
 
@@ -71,10 +70,7 @@ echo kernel > %{buildroot}/boot/vmlinux
 @pytest.fixture(autouse=True)
 def own_folders(paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.Paths, "from_environment", lambda: paths)
-    for module in (build, hostconfig):
-        monkeypatch.setattr(module.preflight, "require", lambda *_: None)
-    monkeypatch.setattr(build.scratch, "need_space", lambda *_: None)
-    monkeypatch.setattr(build, "compiler_version", lambda _: "gcc 12; ld 2.40")
+    need_no_tools(monkeypatch)
     strip = fake_ssh(tmp_path, monkeypatch, HOST).with_name("bin") / "powerpc64le-linux-gnu-strip"
     strip.write_text(STRIP)
     strip.chmod(0o755)
@@ -89,18 +85,8 @@ def pack_source(folder: Path, sublevel: int, monkeypatch: pytest.MonkeyPatch) ->
     for old, new in PPC:
         assert old in makefile
         makefile = makefile.replace(old, new)
-    files = {
-        "Makefile": makefile,
-        "image": "kernel\n",
-        "check": "true\n",
-        "scripts/package/kernel.spec": SPEC,
-        "Kconfig": "config PRINTER\n\ttristate\nmenuconfig XFS_FS\n\ttristate\n",
-        "Kbuild": "obj-y += init.o\nobj-$(CONFIG_XFS_FS) += xfs.o\n",
-    }
     tree = folder / "linux"
-    (tree / "scripts/package").mkdir(parents=True)
-    for name, text in files.items():
-        (tree / name).write_text(text)
+    write_source(tree, **{"Makefile": makefile, "scripts/package/kernel.spec": SPEC})
     tarball = folder / "linux.tar.xz"
     with tarfile.open(tarball, "w:xz") as archive:
         archive.add(tree, "linux")

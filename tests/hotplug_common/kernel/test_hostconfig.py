@@ -17,7 +17,7 @@ from hotplug_common.kernel.objects import Rates
 from hotplug_common.kernel.source import Source
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
-from tests.hotplug_common.kernel.test_kernel import ship_patch
+from tests.hotplug_common.kernel.test_kernel import need_no_tools, ship_patch
 
 MAKEFILE = """VERSION = 6
 PATCHLEVEL = 12
@@ -66,24 +66,29 @@ CONFIG_DEBUG_INFO_NONE=y
 """
 
 
+#: The files of the source.
+FILES = {
+    "Makefile": MAKEFILE,
+    "image": "kernel\n",
+    "check": "true\n",
+    "scripts/package/kernel.spec": "Name: kernel\n",
+    "Kconfig": "config PRINTER\n\ttristate\nmenuconfig XFS_FS\n\ttristate\n",
+    "Kbuild": "obj-y += init.o\nobj-$(CONFIG_XFS_FS) += xfs.o\n",
+}
+
+
+def write_source(folder: Path, **changed: str) -> None:
+    """Write the files of a source, some of them changed."""
+    for name, text in (FILES | changed).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
 @pytest.fixture
 def source(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Source:
-    for module in (build, hostconfig):
-        monkeypatch.setattr(module.preflight, "require", lambda *_: None)
-    monkeypatch.setattr(build.scratch, "need_space", lambda *_: None)
-    monkeypatch.setattr(build, "compiler_version", lambda _: "gcc 12; ld 2.40")
+    need_no_tools(monkeypatch)
     folder = paths.sources / "6.12/6.12.9-abc"
-    files = {
-        "Makefile": MAKEFILE,
-        "image": "kernel\n",
-        "check": "true\n",
-        "scripts/package/kernel.spec": "Name: kernel\n",
-        "Kconfig": "config PRINTER\n\ttristate\nmenuconfig XFS_FS\n\ttristate\n",
-        "Kbuild": "obj-y += init.o\nobj-$(CONFIG_XFS_FS) += xfs.o\n",
-    }
-    (folder / "tree/scripts/package").mkdir(parents=True)
-    for name, text in files.items():
-        (folder / "tree" / name).write_text(text)
+    write_source(folder / "tree")
     tree.import_tree(folder / "tree")
     return Source("6.12", SourceRef("linux-source-6.12", "6.12.9-1", "ab" * 32), "6.12.9", folder)
 

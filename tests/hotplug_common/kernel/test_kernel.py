@@ -60,11 +60,16 @@ def fake_kernel(paths: Paths) -> Source:
     return Source("6.12", SourceRef("linux-source-6.12", "6.12.9-1", "ab" * 32), "6.12.9", folder)
 
 
-@pytest.fixture
-def planned(fake_kernel: Source, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Callable[..., build.Plan]:
+def need_no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have builds of a source that compiles nothing ask for neither compiler nor space."""
     monkeypatch.setattr(build.preflight, "require", lambda *_: None)
     monkeypatch.setattr(build.scratch, "need_space", lambda *_: None)
     monkeypatch.setattr(build, "compiler_version", lambda _: "gcc 12; ld 2.40")
+
+
+@pytest.fixture
+def planned(fake_kernel: Source, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Callable[..., build.Plan]:
+    need_no_tools(monkeypatch)
 
     def plan(variant: str = "stock", fragments: tuple[str, ...] = ()) -> build.Plan:
         return build.plan(arch.X86_64, fake_kernel, variant, fragments, paths)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,7 @@ class Lab:
                 output, errors = command.communicate(timeout=timeout)
             except BaseException:
                 # Popen would wait for its end. It passes the signal on to its tasks.
-                command.terminate()
-                with suppress(subprocess.TimeoutExpired):
-                    command.wait(process.STOP_GRACE_S)
-                command.kill()
+                process.stop(process.Identity(command.pid, process.start_ticks(command.pid) or 0))
                 raise
         return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
 

@@ -237,7 +237,7 @@ class Kbuild(Make):
     def modules(self, fresh: Path) -> None:
         """Put the stripped modules into FRESH as a tarball, and beside it their modules.alias.
 
-        A configuration without modules has neither: the tarball holds what the image has built in.
+        A configuration without modules has no aliases, and the tarball lists what the image has built in.
         """
         root = fresh / "root"
         self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1")

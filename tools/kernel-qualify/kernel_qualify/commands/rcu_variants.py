@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 NAME = "rcu-variants"
 LIMIT_S = 3 * 3600
 PLAY_S = 2.5 * 3600
-BOOTS_OF_A_ROW = 4
-"""As ab.yml has it by default: forth and back, twice."""
+REPEAT = 2
+BOOTS_OF_A_ROW = 2 * REPEAT
+"""The rows are booted forth and back, so many times."""
 VARIANTS = ("stock", "revert-442bf3aaf55a", "cpuidle-expedited")
 ARCH = "ppc64le"
 """Only powerpc pauses cpuidle in CPU hotplug."""
@@ -65,6 +66,7 @@ def _find(order: Order, iterations: int, ground: Ground) -> list[str]:
     lab.must("up", guest.name, *order.up(), timeout=BOOT_S)
     variables = {
         "rcu_variants_artifacts": artifacts,
+        "ab_repeat": REPEAT,
         "ab_iterations": max(1, iterations // BOOTS_OF_A_ROW),
         "ab_count_iterations": 2,
         "ab_warmup": 1,
