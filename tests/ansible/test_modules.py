@@ -226,15 +226,18 @@ def test_a_boot_is_looked_for_as_long_as_its_run_lives(host: FakeLpar, tmp_path:
 
 
 def looked_at(fifo: Path, answer: str, seconds: float) -> bool:
-    """Answer the next one who opens a file, if any does within so many seconds."""
+    """Answer the next one who opens a file, if any does within so many seconds, and wait until it is closed."""
     end = time.monotonic() + seconds
+    answered = False
     while time.monotonic() < end:
         try:
             file = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
+            if answered:
+                return True
             time.sleep(0.05)
             continue
         with os.fdopen(file, "w") as opened:
-            opened.write(answer)
-        return True
-    return False
+            opened.write("" if answered else answer)
+        answered = True
+    return answered
