@@ -226,7 +226,7 @@ def test_a_boot_is_looked_for_as_long_as_its_run_lives(host: FakeLpar, tmp_path:
 
 
 def looked_at(fifo: Path, answer: str, seconds: float) -> bool:
-    """Answer the next one who opens a file, if any does within so many seconds, and wait until it is closed."""
+    """Answer the next one who opens a file within so many seconds, if any does, until it has closed it."""
     end = time.monotonic() + seconds
     answered = False
     while time.monotonic() < end:

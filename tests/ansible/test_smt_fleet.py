@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 #: smt-fleet, whose ansible-playbook has forks for its tasks; what is installed is run by the docs' tests.
 WARM_FLEET = (sys.executable, "-m", "tests.fakes.warmfleet")
-WARM_ENVIRONMENT = {"PLAYSERVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+WARM_ENVIRONMENT = {"PLAYSERVER_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), **fake_lpar.TEMPLATES}
 RANGE = r"[0-9.]+ to [0-9.]+ s"
 TROUBLED = ["dead", "locked", "stuck", "unfit"]
 

@@ -57,6 +57,9 @@ ANSIBLE_ENVIRONMENT = {
 }
 #: For playbooks of tests, which are nowhere near the collection.
 COLLECTIONS = {"ANSIBLE_COLLECTIONS_PATH": str(ANSIBLE / "playbooks/collections")}
+_shared = tempfile.TemporaryDirectory(prefix="playserver.")
+#: Where playservers of this process share what they compile.
+TEMPLATES = {"PLAYSERVER_TEMPLATES": f"{_shared.name}/templates"}
 
 DEFAULT_RELEASE = "6.12-default"
 DEFAULT_CMDLINE = "root=/dev/vda console=hvc0"
@@ -351,7 +354,7 @@ class PlayServer:
     def __init__(self) -> None:
         self._home = tempfile.mkdtemp(prefix="playserver.")
         # Ansible reads its path of collections once.
-        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, **COLLECTIONS, "HOME": self._home}
+        environment = {**os.environ, **ANSIBLE_ENVIRONMENT, **COLLECTIONS, **TEMPLATES, "HOME": self._home}
         self._process = subprocess.Popen(
             [*ROOT_HERE, sys.executable, "-m", "tests.fakes.playserver"],
             cwd=ROOT,

@@ -8,13 +8,21 @@ With arguments it is ansible-playbook itself, as smt-fleet starts it: its tasks 
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import functools
 import gc
 import json
+import marshal
 import os
+import pickle
+import runpy
 import sys
 import tempfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from ansible import constants
@@ -25,7 +33,7 @@ from ansible.executor.task_executor import TaskExecutor
 from ansible.executor.task_result import _RawTaskResult
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins import loader, strategy
-from jinja2 import Environment
+from jinja2.environment import Environment, TemplateExpression
 
 from tests import ROOT
 from tests.fakes import playmodules
@@ -67,6 +75,7 @@ class Worker(WorkerProcess):
         """Start the task, or do it."""
         alone = len(self._task_vars.get("ansible_play_hosts_all", ())) == 1
         if not alone and (self._task.action not in COMPUTED or self._task.delegate_to):
+            compiled.read()
             super().start()
             return
         # A copy: in a process of its own, what becomes of a task's attributes is not seen by others either.
@@ -97,33 +106,87 @@ class Worker(WorkerProcess):
             super().close()
 
 
+class Compiled:
+    """The code of templates, in a file that processes share: Ansible forgets it with the task."""
+
+    def __init__(self, file: str) -> None:
+        self._file = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._read = 0
+        self._codes: dict[Any, CodeType] = {}
+
+    def read(self) -> None:
+        """Read what others have added; a line that is being written is read the next time."""
+        added = os.pread(self._file, os.fstat(self._file).st_size - self._read, self._read)
+        whole = added[: added.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            key, code = marshal.loads(base64.b64decode(line))  # noqa: S302 - our own
+            self._codes[key] = code
+
+    def once(self, key: Any, compile_anew: Callable[[], CodeType]) -> CodeType:
+        """Return the code of a key; compile it where it is not known, and add it for others."""
+        if key not in self._codes:
+            self._codes[key] = compile_anew()
+            os.write(self._file, base64.b64encode(marshal.dumps((key, self._codes[key]))) + b"\n")
+        return self._codes[key]
+
+
+compiled = Compiled(os.environ["PLAYSERVER_TEMPLATES"])
+
+
 def remember_templates() -> None:
-    """Compile each template once: Ansible forgets them with the task."""
-    compile_anew, known = Environment.compile, {}
+    """Compile each template and each expression once."""
+    compile_anew, express_anew, nodes = Environment.compile, Environment.compile_expression, []
 
     def compile_once(self: Environment, source: Any, *rest: Any, **options: Any) -> Any:
         if not isinstance(source, str):
-            return compile_anew(self, source, *rest, **options)
-        key = (type(self), str(source), rest, tuple(sorted(options.items())), self.block_start_string)
-        if key not in known:
-            known[key] = compile_anew(self, source, *rest, **options)
-        return known[key]
+            nodes.append(compile_anew(self, source, *rest, **options))
+            return nodes[-1]
+        key = (type(self).__name__, self.block_start_string, str(source), repr(rest), repr(options))
+        return compiled.once(key, lambda: compile_anew(self, source, *rest, **options))
 
-    Environment.compile = compile_once
+    def express_once(self: Environment, source: str, *rest: Any) -> TemplateExpression:
+        def express() -> CodeType:
+            express_anew(self, source)
+            return nodes.pop()
+
+        code = compiled.once((type(self).__name__, str(source)), express)
+        return TemplateExpression(self.template_class.from_code(self, code, self.make_globals(None)), *rest)
+
+    Environment.compile, Environment.compile_expression = compile_once, express_once
+
+
+def remember_plugins() -> None:
+    """Look for a filter, a test and the paths of connections once: Ansible does for each task."""
+    for plugins in (loader.filter_loader, loader.test_loader):
+        list(plugins.all())
+        plugins.get = functools.cache(plugins.get)
+    for path in (ROOT / "ansible/plugins/filter").glob("*.py"):
+        # smt-fleet's playbooks bring the collection along.
+        with contextlib.suppress(KeyError):
+            for name in runpy.run_path(str(path))["FilterModule"]().filters():
+                loader.filter_loader.get(f"smt.hotplug.{name}")
+    all_anew = loader.connection_loader.all
+    paths = list(all_anew(path_only=True))
+    loader.connection_loader.all = lambda **given: (
+        paths if given == {"path_only": True} else all_anew(**given)
+    )
 
 
 def remember_files() -> None:
-    """Parse the collection's files once: Ansible forgets them with the run, and gives out copies anyway."""
-    known, loader_of = {}, DataLoader.__init__
+    """Parse the collection's files once: Ansible forgets them with the run. Copies of them are unpickled."""
+    known, load_anew = {}, DataLoader.load_from_file
     collection = ROOT / "ansible"
     for path in [*collection.glob("playbooks/*.yml"), *collection.glob("roles/*/*/**/*.yml")]:
-        known[str(path)] = DataLoader().load_from_file(str(path), unsafe=True, trusted_as_template=True)
+        parsed = DataLoader().load_from_file(str(path), unsafe=True, trusted_as_template=True)
+        known[str(path)] = pickle.dumps(parsed)
 
-    def load(self: DataLoader) -> None:
-        loader_of(self)
-        self._FILE_CACHE.update(known)
+    def load(self: DataLoader, file_name: str, *rest: Any, **options: Any) -> Any:
+        if pickled := known.get(self.path_dwim(file_name)):
+            return pickle.loads(pickled)  # noqa: S301 - our own
+        return load_anew(self, file_name, *rest, **options)
 
-    DataLoader.__init__ = load
+    DataLoader.load_from_file = load
 
 
 def warm() -> None:
@@ -133,15 +196,15 @@ def warm() -> None:
     for plugins, names in PLUGINS.items():
         for name in names.split():
             plugins.get(name, class_only=True)
-    for plugins in (loader.filter_loader, loader.test_loader):
-        list(plugins.all())
+    remember_plugins()
     strategy.WorkerProcess = Worker
     constants.DEFAULT_INTERNAL_POLL_INTERVAL = 0.005
     remember_templates()
     playmodules.warm()
-    # What is there stays, and looking at it would only copy memory into each of the forks.
+    # What is there stays, runs are short, and looking at it would only copy memory into each of the forks.
     gc.collect()
     gc.freeze()
+    gc.disable()
 
 
 def play(job: dict[str, Any]) -> int:
@@ -170,6 +233,7 @@ def serve() -> None:
     remember_files()
     warm()
     for line in sys.stdin:
+        compiled.read()
         pid = os.fork()
         if pid == 0:
             code = 250

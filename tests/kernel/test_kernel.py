@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -115,18 +116,20 @@ def baited(shops: Shops) -> dict[str, Outcome]:
 
     Each tool gets something, so that the tests above cannot pass for want of looking.
     """
-    outcomes = {}
-    for line, shop in shops.items():
-        with shop.at(0):
-            for file in WARNED:
-                with (shop.tree / file).open("a") as source:
-                    source.write("static int bait_gcc(void) { int bait; return 0; }\nint bait_sparse;\n")
-            for file in BROKEN:
-                with (shop.tree / file).open("a") as source:
-                    source.write("int bait(void) { return undeclared; }\n")
-            (shop.tree / UNLISTED).write_text("int fine;\n")
-            outcomes[line] = shop.compile([*WARNED, *BROKEN, UNLISTED])
-    return outcomes
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(shops, pool.map(bait, shops.values()), strict=True))
+
+
+def bait(shop: Workshop) -> Outcome:
+    with shop.at(0):
+        for file in WARNED:
+            with (shop.tree / file).open("a") as source:
+                source.write("static int bait_gcc(void) { int bait; return 0; }\nint bait_sparse;\n")
+        for file in BROKEN:
+            with (shop.tree / file).open("a") as source:
+                source.write("int bait(void) { return undeclared; }\n")
+        (shop.tree / UNLISTED).write_text("int fine;\n")
+        return shop.compile([*WARNED, *BROKEN, UNLISTED])
 
 
 @per_line
