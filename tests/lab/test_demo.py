@@ -13,11 +13,11 @@ import pytest
 from hotplug_timer.reader import Run, read_files
 from tests.lab.labtools import Lab
 
-# Two cold kernel builds, a base disk and five boots on two slow cores.
+# Two cold kernel builds, a base disk and seven boots on two slow cores.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(4500)]
 
 ITERATIONS = 3
-BLOCKS = ["stock", "patched"]
+BLOCKS = ["stock", "patched", "patched", "stock"]
 SAMPLES = ITERATIONS * BLOCKS.count("stock")
 OUTSIDE = re.compile(
     r"""(?:src|href|srcset)\s*=\s*["']?\s*(?:https?:)?//|url\(\s*["']?https?:|@import|<link"""
@@ -82,7 +82,7 @@ def test_summary_has_its_stable_keys_and_sane_values(demo: Demo) -> None:
             assert all(0 < value < 300 for value in seconds)
             counts = variant["counts"][operation]
             assert {"synchronize_rcu", "stop_machine", "domain_rebuild"} <= set(counts)
-            # Medians: two switches of one kernel may wait for 55 and 56 grace periods.
+            # Medians: two boots of one kernel may wait for 55 and 56 grace periods.
             assert all(count >= 0 and float(2 * count).is_integer() for count in counts.values())
     assert set(summary["speedup"]) == {"off", "on"}
 
@@ -105,10 +105,11 @@ def test_no_cpu_of_patched_goes_one_by_one(demo: Demo) -> None:
 
 
 def test_patched_is_faster(demo: Demo) -> None:
-    """Not by the verdict: one boot a side gets none."""
+    """Not by the verdict: two boots a side beside another guest may differ too much for one."""
     summary = demo.summary
     verdicts = {row["operation"]: row["verdict"] for row in summary["comparisons"] if row["verdict"]}
-    assert verdicts == dict.fromkeys(["smt=off", "smt=on"], "one boot a side")
+    assert set(verdicts) == {"smt=off", "smt=on"}
+    assert set(verdicts.values()) <= {"faster", "no difference shown"}
     assert all(factor > 1.5 for factor in summary["speedup"].values())
 
 
