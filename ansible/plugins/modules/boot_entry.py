@@ -50,7 +50,10 @@ options:
     description: The default kernel's command line.
     type: str
   initrd:
-    description: Path of an initial RAM disk.
+    description: >-
+      Path of an initial RAM disk. With V(make), V(once) has the host's own tool make one of the package's
+      modules, and refuses one that lacks what the host's root is on; V(look) refuses a host without such a
+      tool, and V(remove) removes it.
     type: str
   as_default:
     description: Whether the entry is to become the default.

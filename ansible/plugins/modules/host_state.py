@@ -41,7 +41,7 @@ options:
     type: bool
     default: false
   initrd:
-    description: Path on the host of the initial RAM disk to be used.
+    description: Path on the host of the initial RAM disk to be used, or V(make) where one is to be made.
     type: str
   unsigned:
     description: Images without a signature, which secure boot refuses.

@@ -17,7 +17,7 @@ from tests.hotplug_host.agent.conftest import Step
 
 def test_every_step_is_a_module_beside_the_command() -> None:
     folder = Path(str(command.__file__)).parent
-    others = {"__init__", "command", "distribution", "image", "units"}
+    others = {"__init__", "command", "distribution", "image", "initrd", "units"}
     assert {path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem not in others} == set(
         command.STEPS
     )

@@ -1,7 +1,8 @@
 """A built kernel as a folder that travels: image, configuration, a package, their digests, and artifact.json.
 
 The package puts everything below /boot/hotplug-acceleration/RELEASE, where no boot loader's generator looks
-for kernels, and modules, if the kernel has any, below /lib/modules/RELEASE. It runs no script: installing it
+for kernels. Modules, if the kernel has any, go below /lib/modules/RELEASE, and the configuration of such a
+kernel also where the host's tools for initial RAM disks read it. It runs no script: installing it
 makes no boot entry and moves no default. The playbook deploy.yml does that.
 """
 
@@ -93,9 +94,16 @@ def _lay_out(kernel: Artifact, root: Path) -> None:
     shutil.copyfile(kernel.config, folder / "config")
     (folder / artifact.FILE).write_text(_description(kernel))
     if kernel.modules:
+        # mkinitramfs looks there which compression the kernel knows.
+        shutil.copyfile(kernel.config, root / _config(kernel))
         _run(["tar", "-x", "--no-same-owner", "-f", kernel.file.parent / kernel.modules, "-C", root])
     for path in (root, *root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _config(kernel: Artifact) -> str:
+    """Return where distributions have a kernel's configuration, below the root."""
+    return f"boot/config-{kernel.release}"
 
 
 def _description(kernel: Artifact, package: Package | None = None) -> str:
@@ -112,7 +120,7 @@ def _version(kernel: Artifact) -> str:
 
 
 def _made(kernel: Artifact, root: Path, kind: str, file: Path, arch: str) -> Package:
-    installed = sum(path.stat().st_size for path in (root / BOOT).rglob("*") if path.is_file())
+    installed = sum(path.stat().st_size for path in (root / "boot").rglob("*") if path.is_file())
     return Package(kind, package_name(kernel), file.name, artifact.file_sha256(file), arch, installed)
 
 
@@ -127,9 +135,9 @@ def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
 
     with tarfile.open(file, "w:gz", format=tarfile.GNU_FORMAT) as archive:
         # Not from the root on: /lib may be a link on the host, and is to stay one.
-        for folder in (BOOT, f"{MODULES}/{kernel.release}"):
-            if (root / folder).exists():
-                archive.add(root / folder, folder, filter=plain)
+        for name in (BOOT, _config(kernel), f"{MODULES}/{kernel.release}"):
+            if (root / name).exists():
+                archive.add(root / name, name, filter=plain)
     return _made(kernel, root, "tar", file, kernel.arch)
 
 
@@ -157,7 +165,7 @@ def _deb(kernel: Artifact, root: Path, output: Path) -> Package:
 def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
     arch = kernel.arch
     version, _, release = _version(kernel).partition("-")
-    modules = f"/{MODULES}/{kernel.release}\n" if kernel.modules else ""
+    modules = f"/{_config(kernel)}\n/{MODULES}/{kernel.release}\n" if kernel.modules else ""
     spec = root.parent / "package.spec"
     spec.write_text(
         f"Name: {package_name(kernel)}\nVersion: {version}\nRelease: {release}\nSummary: {SUMMARY}\n"

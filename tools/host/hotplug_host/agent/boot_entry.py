@@ -17,11 +17,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hotplug_host.agent import initrd
 from hotplug_host.agent.distribution import FOLDER, Package, family_of
 from hotplug_host.agent.image import check_image
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.hostinfo import read_os_release
+from hotplug_host.preflight.judge import MAKE
 from hotplug_host.programs import find_program
 from hotplug_host.sysfs import Sysfs
 
@@ -463,7 +465,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", default="", help="hex SHA-256 that the image must have")
     parser.add_argument("--words", default="", help="words to add to the default kernel's command line")
     parser.add_argument("--cmdline", default="", help="the default kernel's command line")
-    parser.add_argument("--initrd", default="", help="path of an initial RAM disk")
+    parser.add_argument(
+        "--initrd", default="", help=f"path of an initial RAM disk, or {MAKE} to have the host make one"
+    )
     parser.add_argument("--as-default", action="store_true", help="look: the entry is to be the default")
     parser.add_argument("--former-default", default="", help="what `look` said was the default, before")
     add_sysroot(parser)
@@ -484,7 +488,7 @@ def act(arguments: argparse.Namespace) -> dict[str, Any]:
         f"{FOLDER}/{arguments.release}/{arguments.image}",
         arguments.words,
         OWN_WORD.sub("", arguments.cmdline),
-        arguments.initrd,
+        f"{FOLDER}/{arguments.release}/{initrd.NAME}" if arguments.initrd == MAKE else arguments.initrd,
     )
     tools = Tools({**family.programs, **package.programs})
     directory = arguments.sysroot / family.directory.lstrip("/")
@@ -542,6 +546,8 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         loader.require_one_time_boots()
         if options.as_default:
             loader.require_kept_default()
+        if options.initrd == MAKE:
+            initrd.maker_here()
         return False
     if options.action == "booted":
         loader.require_disarmed(options.dry_run)
@@ -554,6 +560,7 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         changed = put_back(loader, options.former_default) if ours else False
         armed = loader.disarm()
         removed = loader.remove()
+        initrd.remove(options.sysroot, options.release)
         return package.remove(options.sysroot, options.release) or removed or armed or changed
     if options.action == "default":
         loader.require_kept_default()
@@ -561,12 +568,13 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
     installed = package.install(options.package_file, options.sysroot, options.release)
     check_image(options.sysroot / loader.entry.image.lstrip("/"), options.sha256)
     loader.require_one_time_boots()
+    made = initrd.make(options.sysroot, options.release) if options.initrd == MAKE else False
     before = loader.default()
     added = loader.add()
     if loader.default() != before:
         loader.make_default(before)
     armed = loader.arm()
-    return installed or added or armed
+    return installed or made or added or armed
 
 
 def would_change(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> bool:

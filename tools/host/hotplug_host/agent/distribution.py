@@ -135,6 +135,29 @@ TAR = {"tar": "tar"}
 
 
 @dataclass(frozen=True)
+class Folders:
+    """Where the files of an installed kernel are."""
+
+    sysroot: Path
+    release: str
+
+    @property
+    def kernel(self) -> Path:
+        """The folder of image, configuration and initial RAM disk."""
+        return self.sysroot / FOLDER.lstrip("/") / self.release
+
+    @property
+    def modules(self) -> Path:
+        """The folder of modules, if the kernel has any."""
+        return self.sysroot / "lib/modules" / self.release
+
+    @property
+    def config(self) -> Path:
+        """The configuration of a kernel with modules, where mkinitramfs reads it."""
+        return self.sysroot / "boot" / f"config-{self.release}"
+
+
+@dataclass(frozen=True)
 class Package:
     """A kernel's package, as artifact.json describes it."""
 
@@ -168,8 +191,8 @@ class Package:
         """Return whether what the manager prints of the package means so; of an archive, if it is there."""
         manager = MANAGERS.get(self.format)
         if manager is None:
-            return _folder(sysroot, release).is_dir()
-        code, said, _ = _run([*manager.query, self.name])
+            return Folders(sysroot, release).kernel.is_dir()
+        code, said, _ = run([*manager.query, self.name])
         return code == 0 and means(manager, said)
 
     def install(self, file: str, sysroot: Path, release: str) -> bool:
@@ -181,7 +204,7 @@ class Package:
             command = ["tar", "--extract", "--gzip", f"--directory={sysroot}", f"--file={file}"]
         else:
             command = [*manager.install, file]
-        code, _, fault = _run(command)
+        code, _, fault = run(command)
         if code != 0:
             size = f", which takes {math.ceil(self.installed_bytes / (1 << 20))} MiB in /boot,"
             raise ToolError(
@@ -196,19 +219,21 @@ class Package:
             return False
         manager = MANAGERS.get(self.format)
         if manager is None:
-            shutil.rmtree(str(_folder(sysroot, release)))
+            folders = Folders(sysroot, release)
+            if folders.modules.is_dir():
+                shutil.rmtree(str(folders.modules))
+            if folders.config.exists():
+                folders.config.unlink()
+            # What tells that the package is there goes last.
+            shutil.rmtree(str(folders.kernel))
             return True
-        code, _, fault = _run([*manager.remove, self.name])
+        code, _, fault = run([*manager.remove, self.name])
         if code != 0:
             raise ToolError(f"{self.name} cannot be removed: {fault}", code=ExitCode.OPERATION)
         return True
 
 
-def _folder(sysroot: Path, release: str) -> Path:
-    return sysroot / FOLDER.lstrip("/") / release
-
-
-def _run(command: list[str]) -> tuple[int, str, str]:
+def run(command: list[str]) -> tuple[int, str, str]:
     """Return the exit code, what a manager printed, and its fault as one line.
 
     Its progress is on standard output, and is no part of the fault, unless there is nothing else.

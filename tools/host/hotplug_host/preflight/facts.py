@@ -126,6 +126,8 @@ class Facts:
     """How many CPUs the patched kernel switches at once; None on a kernel without the patches."""
     installed: tuple[Installed, ...] = ()
     """The installed kernels that somebody asked for."""
+    boot_initrd_bytes: int = 0
+    """The size of the largest initial RAM disk in /boot."""
 
     @property
     def deployed(self) -> bool:
@@ -179,6 +181,7 @@ def read_facts(
         boot_read_only=_is_boot_read_only(fs),
         hardware=read_hardware(fs),
         installed=tuple(read_installed(fs, release) for release in installed),
+        boot_initrd_bytes=max((path.stat().st_size for path in fs.glob("/boot", "initr*-*")), default=0),
     )
 
 

@@ -28,6 +28,8 @@ BOOT_MARGIN_BYTES = 1 << 20
 MIB = 1 << 20
 #: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
 NO_THREADS = "notsupported"
+#: In the place of an initial RAM disk's path: the host's own tool makes one, once the kernel is installed.
+MAKE = "make"
 SIGN = "sign the image with a key that the host trusts"
 #: How many groups of tasks a reason names.
 MOST_NAMED = 4
@@ -153,7 +155,12 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     elif locked and plan.unsigned:
         yield f"the kernel is locked down ({kexec.lockdown}), and {_unsigned(plan.unsigned)}", SIGN
-    if plan.initrd and not facts.files.get(plan.initrd):
+    if plan.initrd == MAKE:
+        yield (
+            "an initial RAM disk is made of a kernel's modules on the host, and kexec boots it without them",
+            "deploy it with boot=once or boot=default, or set ab_initrd to a path",
+        )
+    elif plan.initrd and not facts.files.get(plan.initrd):
         yield f"the initial RAM disk {plan.initrd} is not on the host", "set ab_initrd to one that is"
 
 
@@ -194,13 +201,23 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     # The boot loader would stop at it, where neither panic= nor the timer of the way back exists.
     if facts.platform.secure_boot and plan.unsigned:
         yield f"secure boot is on, and {_unsigned(plan.unsigned)}", SIGN
-    free, needed = facts.boot_free_bytes, plan.boot_bytes + BOOT_MARGIN_BYTES
+    if plan.initrd == MAKE:
+        for kernel in plan.kernels:
+            if kernel.modules is None:
+                yield (
+                    f"an initial RAM disk is to be made for {kernel.release}, which comes without modules",
+                    "leave ab_initrd out, or build the kernel from the host's own configuration",
+                )
+    # One that is made is about as large as those that are there.
+    initrd = facts.boot_initrd_bytes if plan.initrd == MAKE else 0
+    free, needed = facts.boot_free_bytes, plan.boot_bytes + initrd + BOOT_MARGIN_BYTES
     # A package that is deployed already takes no more.
     installed = (facts.deployment or {}).get("boot", "kexec") != "kexec"
     if plan.boot_bytes and free is not None and free < needed and not installed:
         # Rounded apart: the same number twice would say nothing.
         yield (
-            f"/boot has {_size(free // MIB * MIB)} free and the kernel's package needs"
+            f"/boot has {_size(free // MIB * MIB)} free and the kernel's package"
+            f"{' and its initial RAM disk need' if plan.initrd == MAKE else ' needs'}"
             f" {_size(-(-needed // MIB) * MIB)} there",
             "remove unused kernels, or deploy by kexec",
         )

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.facts import Facts, read_facts
-from hotplug_host.preflight.judge import NO_GO, Judgement, Plan, judge
+from hotplug_host.preflight.judge import MAKE, NO_GO, Judgement, Plan, judge
 from hotplug_host.preflight.lpar import Platform
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.text import printable
@@ -29,7 +29,8 @@ class PreflightSettings:
 def preflight(settings: PreflightSettings, fs: Sysfs, stream: TextIO) -> None:
     """Look, judge and print; ToolError (ENVIRONMENT) for a host that is no-go, unless JSON says so."""
     plan = settings.plan
-    files = tuple(dict.fromkeys((*settings.files, *filter(None, [plan.initrd]))))
+    given = [plan.initrd] if plan.initrd not in ("", MAKE) else []
+    files = tuple(dict.fromkeys((*settings.files, *given)))
     facts = read_facts(fs, Path(plan.staging), files, settings.installed)
     judgement = judge(facts, plan)
     if settings.as_json:
