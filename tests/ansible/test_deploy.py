@@ -220,6 +220,31 @@ def test_a_kernel_is_booted_one_time_and_taken_away_again(host: FakeLpar, family
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("fault", ["", "No space left on device"])
+def test_the_host_makes_the_initial_ram_disk_of_what_is_installed(host: FakeLpar, fault: str) -> None:
+    text, prefix, kind = DISTRIBUTIONS["debian"]
+    host.distribution(text, prefix)
+    artifact = host.packed("patched", kind)
+    artifact.with_name("modules.alias").write_text("")
+    host.program("mkinitramfs", f"echo '{fault}' >&2; exit 1" if fault else 'echo disk > "$2"')
+    host.program("lsinitramfs", 'cat "$1"')
+
+    result = deploy(host, artifact, boot="once", ab_initrd="make")
+
+    if fault:
+        assert result.code != 0
+        assert f"mkinitramfs ended with exit code 1: {fault}" in " ".join(result.output.split())
+        assert "systemctl --no-block reboot" not in changes(host)
+    else:
+        assert result.code == 0, result.output
+        assert f"initrd '/hotplug-acceleration/{RELEASE}/initrd.img'" in host.get(f"boot/{prefix}/custom.cfg")
+        assert "rd.shell=0 rd.emergency=reboot" in host.get("proc/cmdline")
+        assert host.play("rollback.yml").code == 0
+    assert not [path for path in (host.root / FOLDER).rglob("*") if path.is_file()]
+    assert_back(host)
+
+
+@pytest.mark.slow
 def test_the_default_is_changed_when_it_is_meant_and_put_back(host: FakeLpar) -> None:
     text, prefix, kind = DISTRIBUTIONS["debian"]
     host.distribution(text, prefix)

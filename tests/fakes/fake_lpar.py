@@ -255,6 +255,12 @@ class FakeLpar(FakeHost):
             command.write_text(f"#!{BASE_PYTHON} -IS\n{(FAKES / 'fake.py').read_text()}")
             command.chmod(0o755)
 
+    def program(self, name: str, body: str) -> None:
+        """Put a command on the host's PATH whose shell script is BODY."""
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/sh\n{body}\n")
+        path.chmod(0o755)
+
     @property
     def waits(self) -> Path:
         """What the stand-in for ssh writes: a line when a command begins to wait, and one when it ends to."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import subprocess
 import tarfile
 from dataclasses import replace
@@ -188,5 +189,6 @@ def test_modules_travel_in_the_package(kernel: Artifact, tmp_path: Path, kind: s
     }
     text = subprocess.run(listing[kind], check=True, capture_output=True, text=True).stdout
     assert place in text
+    assert re.search(rf"(^|[ ./])boot/config-{RELEASE}$", text, re.MULTILINE)
     if kind == "tar":
         assert {line.split("/")[2] for line in text.splitlines() if line.startswith("lib")} == {RELEASE}

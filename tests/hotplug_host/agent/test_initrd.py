@@ -46,7 +46,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLpar:
     tree.disk("sda", disk, "sda3")
     tree.dm("dm-0", "LVM-abc", "vg0-root", "sda3")
     made.put("proc/mounts", "/dev/mapper/vg0-root / xfs rw 0 0\n")
-    program(made, "modprobe", ALIASES)
+    made.program("modprobe", ALIASES)
     return made
 
 
@@ -70,17 +70,11 @@ def entry(step: Step, host: FakeLpar) -> Ask:
     return call
 
 
-def program(host: FakeLpar, name: str, body: str) -> None:
-    path = host.root / "bin" / name
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(0o755)
-
-
 def initramfs_tools(host: FakeLpar, *modules: str) -> None:
     """Install a mkinitramfs that packs these modules."""
     names = "\\n".join(f"usr/lib/modules/{RELEASE}/kernel/{name}.ko.xz" for name in modules)
-    program(host, "mkinitramfs", f'test "$3" = {RELEASE} && printf "{names}\\n" > "$2"')
-    program(host, "lsinitramfs", 'cat "$1"')
+    host.program("mkinitramfs", f'test "$3" = {RELEASE} && printf "{names}\\n" > "$2"')
+    host.program("lsinitramfs", 'cat "$1"')
 
 
 def dracut(host: FakeLpar, *modules: str) -> None:
@@ -89,8 +83,8 @@ def dracut(host: FakeLpar, *modules: str) -> None:
         f"-rw-r--r--   1 root     root   101 Jan  1  1970 usr/lib/modules/{RELEASE}/{name}.ko.zst"
         for name in modules
     )
-    program(host, "dracut", f'test "$3" = {RELEASE} && printf -- "{lines}\\n" > "$2"')
-    program(host, "lsinitrd", 'cat "$1"')
+    host.program("dracut", f'test "$3" = {RELEASE} && printf -- "{lines}\\n" > "$2"')
+    host.program("lsinitrd", 'cat "$1"')
 
 
 @pytest.mark.parametrize("install", [initramfs_tools, dracut])
@@ -153,7 +147,7 @@ def test_a_host_without_a_tool_is_told_so_before_anything_is_installed(host: Fak
 @pytest.mark.parametrize("action", ["once", "remove"])
 def test_what_was_made_in_part_is_no_initial_ram_disk(host: FakeLpar, entry: Ask, action: str) -> None:
     host.put(f"{INITRD}.new", "half")
-    program(host, "mkinitramfs", 'echo "W: something" ; echo "No space left on device" >&2; exit 1')
+    host.program("mkinitramfs", 'echo "W: something" ; echo "No space left on device" >&2; exit 1')
     code, answer = entry(action)
     assert not list((host.root / FOLDER).glob("initrd*"))
     if action == "once":

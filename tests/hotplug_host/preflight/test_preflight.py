@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hotplug_host.cpulist import format_cpulist
 from hotplug_host.errors import ExitCode
 from hotplug_host.preflight import facts as facts_module
+from hotplug_host.preflight.drivers import Kernel
 from hotplug_host.preflight.facts import Clocksource, Facts, read_facts, without_first
 from hotplug_host.preflight.judge import GO, NO_GO, PURPOSES, WARNINGS, Plan, judge
 from hotplug_host.preflight.lpar import Platform, lpar_mode, read_platform
@@ -309,6 +310,28 @@ def test_what_the_plan_asks_for(host: FakeHost) -> None:
     assert said(facts, purpose="switch", need_bytes=1 << 60) == (GO, "")
     host.put("sys/kernel/security/lockdown", "none [integrity]")
     assert said(look(host), kexec_file_load=True) == (GO, "")
+
+
+def test_an_initial_ram_disk_is_made_for_what_is_installed_with_modules(host: FakeHost) -> None:
+    mib = 1 << 20
+    kernel = Kernel("6.12-patched", modules=("ibmvscsi",))
+    (host.root / "boot").mkdir()
+    for name in ("initrd.img-6.12", "initramfs-0-rescue.img"):
+        host.put(f"boot/{name}", "x" * len(name))
+    facts = replace(look(host), boot_free_bytes=60 * mib)
+    assert facts.boot_initrd_bytes == len("initramfs-0-rescue.img") + 1
+    plan = {"purpose": "install", "initrd": "make", "kernels": (kernel,)}
+    assert said(facts, **plan)[0] == WARNINGS
+    verdict, reasons = said(replace(facts, boot_initrd_bytes=30 * mib), **plan, boot_bytes=30 * mib)
+    assert verdict == NO_GO
+    assert "/boot has 60 MiB free and the kernel's package and its initial RAM disk need 61 MiB" in reasons
+    verdict, reasons = said(facts, **{**plan, "kernels": (replace(kernel, modules=None),)})
+    assert verdict == NO_GO
+    assert "is to be made for 6.12-patched, which comes without modules; leave ab_initrd out" in reasons
+    for purpose in ("ab", "deploy"):
+        verdict, reasons = said(facts, **{**plan, "purpose": purpose})
+        assert verdict == NO_GO
+        assert "kexec boots it without them; deploy it with boot=once" in reasons
 
 
 def test_the_patched_kernel_is_known_by_its_chunks(host: FakeHost) -> None:
