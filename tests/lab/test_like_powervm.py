@@ -13,7 +13,7 @@ import pytest
 
 from hotplug_common.guest import powervm, qmp
 from hotplug_timer.reader import Run, read_files
-from tests.lab.labtools import Lab, reboot, rebooted, wait_for
+from tests.lab.labtools import BOOT_ID, Lab, reboot, rebooted, wait_for
 
 # The disk takes a quarter of an hour to be made, the kernel half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
@@ -39,6 +39,7 @@ class Package:
     name: str
     file: Path
     release: str
+    artifact: Path
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,10 @@ def package(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Package:
     (folder / "lsmod").write_text(guest.ssh("lsmod"))
     words = ("--variant", "patched", "--config-from", folder / "config", "--trim-to", folder / "lsmod")
     printed = guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000)
-    built = json.loads(Path(printed.strip()).read_text())
+    artifact = Path(printed.strip())
+    built = json.loads(artifact.read_text())
     (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
-    return Package(image["name"], Path(printed.strip()).with_name(image["file"]), built["release"])
+    return Package(image["name"], artifact.with_name(image["file"]), built["release"], artifact)
 
 
 def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
@@ -154,6 +156,38 @@ def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
     guest.ssh(f"dpkg --purge {package.name}", 1800)
     assert guest.ssh(LISTING) == before
     assert guest.ssh(SERVICES) == lives_on
+
+
+def test_a_deployment_has_the_host_make_the_initial_ram_disk(
+    guest: Guest, package: Package, tmp_path: Path
+) -> None:
+    guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
+    before, boot_id = guest.ssh(LISTING), guest.ssh(BOOT_ID)
+    guest.lab.must("package", package.artifact, "--format", "deb", "--output-dir", tmp_path / "patched")
+    variables = {
+        "deploy_artifact": str(tmp_path / "patched/artifact.json"),
+        "deploy_boot": "once",
+        "ab_initrd": "make",
+        "ab_allow_missing": ["apparmor", "audit", "firewall"],
+        "ab_switch_timeout": 1800,
+    }
+    # Without the disk's driver it is refused, and nothing boots.
+    guest.ssh("echo MODULES=list > /etc/initramfs-tools/conf.d/bare")
+    run = guest.lab.play("deploy.yml", GUEST, variables, timeout=3600)
+    guest.ssh("rm /etc/initramfs-tools/conf.d/bare")
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert "which the host's root is on: name them in" in " ".join(run.stdout.split())
+    assert (guest.ssh(LISTING), guest.ssh(BOOT_ID)) == (before, boot_id)
+
+    run = guest.lab.play("deploy.yml", GUEST, variables, timeout=3600)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert guest.ssh("uname -r").strip() == package.release
+    assert "ibmvscsi" in guest.ssh("lsmod")
+
+    run = guest.lab.play("rollback.yml", GUEST, {}, timeout=3600)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert guest.ssh("uname -r").strip() == guest.debian
+    assert guest.ssh(LISTING) == before
 
 
 def test_a_full_boot_leaves_the_distributions_kernel(guest: Guest, package: Package) -> None:
