@@ -8,7 +8,10 @@ from hotplug_common import arch
 from hotplug_common.kernel import config, hostrules
 from hotplug_common.kernel.hostrules import Wanted
 from hotplug_host.errors import ExitCode, ToolError
+from tests import ROOT
 
+#: What distributions of 6.12 set of the symbols that count; each file names its source.
+DISTRIBUTIONS = ROOT / "tests/samples/configs"
 DISTRIBUTION = """\
 #
 # Automatically generated file; DO NOT EDIT.
@@ -41,6 +44,26 @@ def test_what_vendors_have_alone_is_emptied_and_the_rest_is_kept() -> None:
     assert (got["CONFIG_IBMVNIC"], got["CONFIG_LPARCFG"]) == ("m", "y")
     assert (got["CONFIG_SCSI_LPFC"], got["CONFIG_USB_PRINTER"]) == ("m", "m")
     assert hostrules.overlay(DISTRIBUTION, wanted).count("CONFIG_LPARCFG") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "vendors", "lacks"),
+    [("rhel", "certs/rhel.pem", {"KEXEC"}), ("sles", "", set())],
+)
+def test_a_distributions_configuration_is_taken_with_what_power_needs(
+    name: str, vendors: str, lacks: set[str]
+) -> None:
+    text = (DISTRIBUTIONS / f"{name}.config").read_text()
+    before, wanted = config.parse(text), hostrules.wanted_of(text, arch.PPC64LE, [])
+    assert before["CONFIG_SYSTEM_TRUSTED_KEYS"] == f'"{vendors}"'
+    got = config.parse(hostrules.overlay(text, wanted))
+    assert got["CONFIG_SYSTEM_TRUSTED_KEYS"] == got["CONFIG_LOCALVERSION"] == '""'
+    # Both have what Debian lacks.
+    assert not {"CONFIG_IBMVNIC", "CONFIG_LPARCFG"} & {one.symbol for one in wanted}
+    warned = hostrules.warnings(text, arch.PPC64LE)
+    missing = {line.split()[0].removeprefix("CONFIG_") for line in warned if " is not set: " in line}
+    assert missing == lacks
+    assert any("KFENCE=y" in line for line in warned) == (name == "rhel")
 
 
 def test_what_the_host_has_or_the_operator_says_goes_before_what_is_switched_on() -> None:

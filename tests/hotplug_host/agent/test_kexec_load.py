@@ -63,3 +63,16 @@ def test_a_missing_image_is_named(tmp_path: Path, step: Step) -> None:
     code, answer = step("kexec-load", "--sha256=0", f"--image={tmp_path}/vmlinux")
 
     assert (code, answer["error"]) == (3, f"{tmp_path}/vmlinux cannot be read: No such file or directory")
+
+
+def test_a_kernel_without_kexec_load_takes_the_image_as_a_file(
+    step: Step, tool: Callable[[str, str], None], image: Path, tmp_path: Path
+) -> None:
+    words = ("kexec-load", f"--image={image}", f"--sha256={RIGHT}", f"--sysroot={tmp_path}")
+    refusal = "echo 'kexec_load failed: Function not implemented' >&2; exit 1"
+    tool("kexec", f'case "$*" in *--kexec-file-syscall*) exit 0;; esac; {refusal}')
+    assert step(*words)[0] == 0
+    tool("kexec", refusal)
+    code, answer = step(*words)
+    assert code == 5
+    assert answer["error"].endswith("ended with exit code 1: kexec_load failed: Function not implemented")

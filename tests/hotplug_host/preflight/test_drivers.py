@@ -15,6 +15,8 @@ from hotplug_timer import cli
 from tests.fakes.devices import Tree
 
 CONFIGS = Path(__file__).parents[3] / "kernel-patches/configs"
+#: What distributions of 6.12 set of the symbols that count; each file names its source.
+DISTRIBUTIONS = Path(__file__).parents[2] / "samples/configs"
 
 
 def rhel(tree: Tree) -> None:
@@ -129,6 +131,21 @@ def test_modules_count_where_they_come_with_the_kernel_and_root_has_an_initrd(tm
     kernel = read_config(text, "k", aliases="alias pci:v* e1000e\n")
     assert "no initial RAM disk is given" in stops(hardware, kernel)[0]
     assert stops(hardware, kernel, initrd=True) == []
+
+
+@pytest.mark.parametrize(("name", "make"), [("rhel", rhel), ("sles", sles)])
+def test_a_hosts_own_configuration_has_all_that_it_needs(tmp_path: Path, name: str, make: object) -> None:
+    text = (DISTRIBUTIONS / f"{name}.config").read_text()
+    hardware = look(tmp_path, make)
+    kernel = read_config(text, f"6.12-{name}", "ppc64le", "")
+    assert list(findings(hardware, kernel, initrd=True)) == []
+    (one,) = findings(hardware, kernel, initrd=False)
+    assert one.stops
+    assert "as modules, and no initial RAM disk is given" in one.text
+    for needed in ("SCSI_IBMV", "BLK_DEV_SD", "XFS_FS" if name == "rhel" else "BTRFS_FS"):
+        less = "\n".join(line for line in text.splitlines() if f"CONFIG_{needed}" not in line)
+        without = list(findings(hardware, read_config(less, "6.12-less", "ppc64le", ""), initrd=True))
+        assert any(found.stops and needed in found.text for found in without)
 
 
 def test_protection_may_be_missing_where_that_is_allowed(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from hotplug_host.programs import find_program
 from hotplug_host.sysfs import BOOT_ID, Sysfs
 
 LOADED = "/sys/kernel/kexec_loaded"
+FILE_SYSCALL = "--kexec-file-syscall"
+#: What kexec prints on a kernel with kexec_file_load alone (CONFIG_KEXEC not set, as RHEL 10's).
+NO_SYSCALL = "Function not implemented"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +50,18 @@ def kexec() -> str:
 
 
 def load(arguments: list[str]) -> None:
-    """Run kexec with these arguments; ToolError with its output when it fails."""
+    """Run kexec with these arguments; ToolError with its output when it fails.
+
+    Where the kernel has no kexec_load, it is kexec_file_load that loads the image.
+    """
     result = subprocess.run(
         [kexec(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
     if result.returncode != 0:
         said = result.stdout.decode("utf-8", "replace").strip().replace("\n", ", ")
+        if NO_SYSCALL in said and FILE_SYSCALL not in arguments:
+            load([*arguments, FILE_SYSCALL])
+            return
         raise ToolError(
             f"kexec {' '.join(arguments[:2])} ended with exit code {result.returncode}: {said}",
             code=ExitCode.OPERATION,

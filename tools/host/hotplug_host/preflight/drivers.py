@@ -212,7 +212,7 @@ def _lacking(
         yield Finding(
             stops,
             f"{what}: {kernel.release} has {_named(modules)} as modules, and no initial RAM disk is given",
-            "set ab_initrd to one with them, or build them in",
+            "set ab_initrd to one with them, or to make where deploy.yml installs it, or build them in",
         )
 
 
