@@ -153,3 +153,25 @@ def test_what_was_made_in_part_is_no_initial_ram_disk(host: FakeLpar, entry: Ask
     if action == "once":
         assert code == ExitCode.OPERATION
         assert answer["error"] == "mkinitramfs ended with exit code 1: No space left on device"
+
+
+def test_what_is_left_beside_a_package_that_is_gone_is_removed(host: FakeLpar, step: Step) -> None:
+    host.put(INITRD, "disk")
+    (host.root / FOLDER / "vmlinux").unlink()
+    package = {**TAR, "format": "deb"}
+    words = ("--action=remove", f"--package={json.dumps(package)}", f"--release={RELEASE}", "--image=vmlinux")
+    for changed in (True, False):
+        code, answer = step("boot-entry", *words, f"--sysroot={host.root}")
+        assert (code, answer["changed"]) == (0, changed), answer
+    assert not (host.root / FOLDER).exists()
+
+
+def test_a_kernel_that_was_removed_meanwhile_is_not_booted(host: FakeLpar, entry: Ask) -> None:
+    """A run that gave up has undone it all, while the host's tool went on."""
+    initramfs_tools(host, *MODULES)
+    tool = host.root / "bin/mkinitramfs"
+    tool.write_text(f"{tool.read_text()}rm {host.root / FOLDER}/vmlinux\n")
+    code, answer = entry("once")
+    assert code != 0
+    assert "vmlinux cannot be read" in answer["error"]
+    assert "next_entry" not in (host.get("grubenv.json") if host.has("grubenv.json") else "")

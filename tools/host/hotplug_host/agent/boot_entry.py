@@ -560,15 +560,16 @@ def do(loader: Custom | Bls, package: Package, options: argparse.Namespace) -> b
         changed = put_back(loader, options.former_default) if ours else False
         armed = loader.disarm()
         removed = loader.remove()
-        initrd.remove(options.sysroot, options.release)
-        return package.remove(options.sysroot, options.release) or removed or armed or changed
+        made = initrd.remove(options.sysroot, options.release)
+        return package.remove(options.sysroot, options.release) or made or removed or armed or changed
     if options.action == "default":
         loader.require_kept_default()
         return loader.make_default(loader.own_default())
     installed = package.install(options.package_file, options.sysroot, options.release)
+    made = initrd.make(options.sysroot, options.release) if options.initrd == MAKE else False
+    # After what takes a minute, in which a run that gave up may have removed it all.
     check_image(options.sysroot / loader.entry.image.lstrip("/"), options.sha256)
     loader.require_one_time_boots()
-    made = initrd.make(options.sysroot, options.release) if options.initrd == MAKE else False
     before = loader.default()
     added = loader.add()
     if loader.default() != before:
@@ -581,7 +582,8 @@ def would_change(loader: Custom | Bls, package: Package, options: argparse.Names
     """Return whether `once`, `default` or `remove` would change anything; ToolError where it would refuse."""
     where = (options.sysroot, options.release)
     if options.action == "remove":
-        return package.left(*where) or loader.present() or not loader.disarmed()
+        left = package.left(*where) or bool(initrd.made(*where))
+        return left or loader.present() or not loader.disarmed()
     if options.action == "default":
         loader.require_kept_default()
         return loader.default() != loader.own_default()

@@ -83,12 +83,19 @@ def make(sysroot: Path, release: str) -> bool:
     return True
 
 
+def made(sysroot: Path, release: str) -> list[Path]:
+    """Return what was made, also in part."""
+    return [path for path in Folders(sysroot, release).kernel.glob(f"{NAME}*") if path.is_file()]
+
+
 def remove(sysroot: Path, release: str) -> bool:
-    """Remove what was made, also in part: a package's folder goes when it is empty."""
-    made = [path for path in Folders(sysroot, release).kernel.glob(f"{NAME}*") if path.is_file()]
-    for path in made:
+    """Remove it: a package's folder goes when it is empty, and here where the package is gone already."""
+    files = made(sysroot, release)
+    for path in files:
         path.unlink()
-    return bool(made)
+    if files and not any(files[0].parent.iterdir()):
+        files[0].parent.rmdir()
+    return bool(files)
 
 
 def _missing(sysroot: Path, release: str, there: set[str]) -> Iterator[str]:
