@@ -265,8 +265,9 @@ def test_a_rollback_undoes_a_switch_that_holds_after_a_reboot(host: FakeLpar) ->
 
 
 @pytest.mark.slow
-def test_a_switch_goes_on_without_its_controller(switching: FakeLpar) -> None:
+def test_a_switch_goes_on_without_its_controller(switching: FakeLpar, request: pytest.FixtureRequest) -> None:
     """And another one goes on with it; the host switches once."""
+    request.addfinalizer(switching.end_workers)
     switching.install_ppc64_cpu(path="control", pause=20)
     switching.put("slow-timing", "")
     words = [*switching.options(smt_switch_level="off"), str(ANSIBLE / "playbooks/apply.yml")]

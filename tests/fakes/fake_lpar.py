@@ -6,6 +6,7 @@ Playbooks run in forks of a process that has imported Ansible: see playserver.py
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -340,6 +341,14 @@ class FakeLpar(FakeHost):
             # Where the tools are not installed from this checkout.
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
+
+    def end_workers(self) -> None:
+        """End the workers of a controller that was killed: each is a session of its own, and waits on."""
+        for folder in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                command = (folder / "cmdline").read_text()
+                if "ansible-playbook" in command and str(self.work) in command:
+                    os.kill(int(folder.name), signal.SIGKILL)
 
     def run(self, command: list[str]) -> PlayResult:
         """Run a command that runs a playbook."""
