@@ -23,7 +23,11 @@ from tests.lab.labtools import BOOT_ID, Lab, reboot, rebooted, wait_for
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
-LISTING = "find /boot /lib/modules /etc -printf '%y %p\\n' | sort; sha256sum /boot/grub/grub.cfg"
+#: The files, and what GRUB is told; the disk is the first or the second one, as the boot before found them.
+LISTING = (
+    "find /boot /lib/modules /etc -printf '%y %p\\n' | sort;"
+    " sed -E 's/(hd|ahci)[01]/\\1/g' /boot/grub/grub.cfg | sha256sum"
+)
 #: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
 SERVICES = (
     "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
