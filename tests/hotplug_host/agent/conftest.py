@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +11,16 @@ from typing import Any
 import pytest
 
 from hotplug_host.agent import command
-from tests.fakes.fake_lpar import files_below
+from tests.fakes import fake_lpar
+from tests.fakes.fake_lpar import FakeLpar, files_below
 
-Step = Callable[..., tuple[int, dict[str, Any]]]
+Answer = tuple[int, dict[str, Any]]
+Step = Callable[..., Answer]
+Ask = Callable[..., Answer]
+#: A kernel that a run installs.
+RELEASE = "6.12-patched"
+SHA256 = hashlib.sha256(b"kernel\n").hexdigest()
+TAR = {"format": "tar", "name": "linux-trial", "file": "linux-trial.tar.gz"}
 
 
 def is_log(path: Path) -> bool:
@@ -68,3 +76,40 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str]
         path.chmod(0o755)
 
     return make
+
+
+@pytest.fixture
+def lpar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLpar:
+    """A host with GRUB's tools of its own on PATH."""
+    made = fake_lpar.build(tmp_path)
+    monkeypatch.setenv("PATH", f"{made.root / 'bin'}:/usr/bin:/bin")
+    return made
+
+
+@pytest.fixture
+def debian(lpar: FakeLpar) -> FakeLpar:
+    lpar.distribution("ID=debian\n", "grub")
+    lpar.put(f"boot/hotplug-acceleration/{RELEASE}/vmlinux", "kernel")
+    return lpar
+
+
+@pytest.fixture
+def entry(step: Step) -> Ask:
+    """Call the step for one entry on a host of a family."""
+
+    def call(host: FakeLpar, action: str, *arguments: str) -> Answer:
+        return step(
+            "boot-entry",
+            f"--action={action}",
+            f"--package={json.dumps(TAR)}",
+            f"--release={RELEASE}",
+            "--image=vmlinux",
+            f"--sha256={SHA256}",
+            "--words=panic=10",
+            "--cmdline=BOOT_IMAGE=/vmlinuz root=UUID=1 ro quiet",
+            "--initrd=/boot/initrd.img",
+            f"--sysroot={host.root}",
+            *arguments,
+        )
+
+    return call

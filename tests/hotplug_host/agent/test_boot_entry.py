@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes import fake_lpar
 from tests.fakes.fake_lpar import FakeLpar
-from tests.hotplug_host.agent.conftest import Step
+from tests.hotplug_host.agent.conftest import RELEASE, TAR, Answer, Ask, Step
 
-RELEASE = "6.12-patched"
 IMAGE = f"/boot/hotplug-acceleration/{RELEASE}/vmlinux"
 ENTRY = f"""### BEGIN hotplug-acceleration-{RELEASE} ###
 menuentry 'hotplug-acceleration-{RELEASE}' --id 'hotplug-acceleration-{RELEASE}' {{
@@ -25,47 +20,6 @@ menuentry 'hotplug-acceleration-{RELEASE}' --id 'hotplug-acceleration-{RELEASE}'
 }}
 ### END hotplug-acceleration-{RELEASE} ###
 """
-SHA256 = hashlib.sha256(b"kernel\n").hexdigest()
-TAR = {"format": "tar", "name": "linux-trial", "file": "linux-trial.tar.gz"}
-Answer = tuple[int, dict[str, Any]]
-Ask = Callable[..., Answer]
-
-
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeLpar:
-    """A host with GRUB's tools of its own on PATH."""
-    made = fake_lpar.build(tmp_path)
-    monkeypatch.setenv("PATH", f"{made.root / 'bin'}:/usr/bin:/bin")
-    return made
-
-
-@pytest.fixture
-def debian(host: FakeLpar) -> FakeLpar:
-    host.distribution("ID=debian\n", "grub")
-    host.put(IMAGE.lstrip("/"), "kernel")
-    return host
-
-
-@pytest.fixture
-def entry(step: Step) -> Ask:
-    """Call the step for one entry on a host of a family."""
-
-    def call(host: FakeLpar, action: str, *arguments: str) -> Answer:
-        return step(
-            "boot-entry",
-            f"--action={action}",
-            f"--package={json.dumps(TAR)}",
-            f"--release={RELEASE}",
-            "--image=vmlinux",
-            f"--sha256={SHA256}",
-            "--words=panic=10",
-            "--cmdline=BOOT_IMAGE=/vmlinuz root=UUID=1 ro quiet",
-            "--initrd=/boot/initrd.img",
-            f"--sysroot={host.root}",
-            *arguments,
-        )
-
-    return call
 
 
 @pytest.mark.slow
@@ -145,27 +99,27 @@ def test_a_default_that_grub_does_not_keep_is_refused(debian: FakeLpar, entry: A
 
 
 @pytest.mark.slow
-def test_a_default_of_the_rhel_family_is_put_back(host: FakeLpar, entry: Ask) -> None:
-    host.distribution('ID="rhel"\n', "grub2")
-    host.put(IMAGE.lstrip("/"), "kernel")
-    code, before = entry(host, "look")
+def test_a_default_of_the_rhel_family_is_put_back(lpar: FakeLpar, entry: Ask) -> None:
+    lpar.distribution('ID="rhel"\n', "grub2")
+    lpar.put(IMAGE.lstrip("/"), "kernel")
+    code, before = entry(lpar, "look")
     assert (code, before["default"]) == (0, "/boot/vmlinuz-default")
     for action in ("once", "default"):
-        code, answer = entry(host, action)
+        code, answer = entry(lpar, action)
         assert (code, answer["changed"]) == (0, True)
     assert answer["default"] == IMAGE
     # An update has removed its kernel: the boot loader chooses, until it is there again.
-    code, answer = entry(host, "remove", f"--former-default={before['default']}")
+    code, answer = entry(lpar, "remove", f"--former-default={before['default']}")
     assert (code, answer["changed"], answer["gone"]) == (0, True, before["default"])
-    assert "saved_entry" not in json.loads(host.get("grubenv.json"))
+    assert "saved_entry" not in json.loads(lpar.get("grubenv.json"))
     for image in (before["default"], IMAGE):
-        host.put(image.lstrip("/"), "kernel")
+        lpar.put(image.lstrip("/"), "kernel")
     for action in ("once", "default"):
-        assert entry(host, action)[0] == 0
-    code, answer = entry(host, "remove", f"--former-default={before['default']}")
+        assert entry(lpar, action)[0] == 0
+    code, answer = entry(lpar, "remove", f"--former-default={before['default']}")
     assert (code, answer["changed"], answer["default"]) == (0, True, before["default"])
     assert "gone" not in answer
-    assert json.loads(host.get("grubenv.json"))["saved_entry"]
+    assert json.loads(lpar.get("grubenv.json"))["saved_entry"]
 
 
 MENU = """custom.cfg next_entry
@@ -264,26 +218,26 @@ def test_a_former_default_that_is_gone_is_left_to_grub(debian: FakeLpar, entry: 
     assert answer["default"] == ("" if gone else former)
 
 
-def test_a_default_that_cannot_be_read_is_no_fault(host: FakeLpar, step: Step) -> None:
-    words = ("boot-entry", "--action=read", "--release=6.12", f"--sysroot={host.root}")
+def test_a_default_that_cannot_be_read_is_no_fault(lpar: FakeLpar, step: Step) -> None:
+    words = ("boot-entry", "--action=read", "--release=6.12", f"--sysroot={lpar.root}")
     code, answer = step(*words)
     assert (code, answer["release"], "is none of debian" in answer["why"]) == (0, "", True)
-    host.distribution("ID=debian\n", "grub")
-    (host.root / "boot/grub/grub.cfg").unlink()
+    lpar.distribution("ID=debian\n", "grub")
+    (lpar.root / "boot/grub/grub.cfg").unlink()
     code, answer = step(*words)
     assert (code, answer["release"], "does not boot by GRUB" in answer["why"]) == (0, "", True)
 
 
 @pytest.mark.slow
-def test_an_installed_kernel_of_the_rhel_family_is_found_by_grubby(host: FakeLpar, step: Step) -> None:
-    host.distribution('ID="rhel"\n', "grub2")
-    words = ("--installed", "--release=default", f"--sysroot={host.root}")
+def test_an_installed_kernel_of_the_rhel_family_is_found_by_grubby(lpar: FakeLpar, step: Step) -> None:
+    lpar.distribution('ID="rhel"\n', "grub2")
+    words = ("--installed", "--release=default", f"--sysroot={lpar.root}")
     code, answer = step("boot-entry", "--action=once", *words)
     assert (code, "grubby knows no entry for /boot/vmlinuz-default" in answer["error"]) == (3, True)
-    host.put("entries.json", json.dumps({"machine-boot": {"image": "/boot/vmlinuz-default", "cmdline": ""}}))
+    lpar.put("entries.json", json.dumps({"machine-boot": {"image": "/boot/vmlinuz-default", "cmdline": ""}}))
     assert step("boot-entry", "--action=once", *words)[1]["changed"]
-    assert json.loads(host.get("grubenv.json"))["next_entry"] == "machine-boot"
-    host.put("proc/sys/kernel/osrelease", "default")
+    assert json.loads(lpar.get("grubenv.json"))["next_entry"] == "machine-boot"
+    lpar.put("proc/sys/kernel/osrelease", "default")
     assert step("boot-entry", "--action=look", *words)[0] == 0
     assert step("boot-entry", "--action=read", *words)[1]["release"] == "default"
 
@@ -295,9 +249,9 @@ def test_a_package_that_the_distribution_does_not_install_is_refused(debian: Fak
 
 
 @pytest.mark.parametrize("text", ["", "ID=gentoo", "ID=nixos\nID_LIKE=other"])
-def test_an_unknown_distribution_is_named(host: FakeLpar, entry: Ask, text: str) -> None:
-    host.put("etc/os-release", text)
-    code, answer = entry(host, "look")
+def test_an_unknown_distribution_is_named(lpar: FakeLpar, entry: Ask, text: str) -> None:
+    lpar.put("etc/os-release", text)
+    code, answer = entry(lpar, "look")
     assert code == 3
     assert answer["error"].endswith("is none of debian, redhat, suse")
 

@@ -9,6 +9,8 @@ from hotplug_host.cpulist import parse_cpulist
 
 #: The longest and the shortest time, and other amounts, that make sense: 12 days, a millisecond.
 LEAST, MOST = 1e-3, 1e6
+#: For --initrd in the place of a path: the host's own tool makes one, once the kernel is installed.
+MAKE = "make"
 
 
 def add_host_arguments(parser: argparse.ArgumentParser) -> None:

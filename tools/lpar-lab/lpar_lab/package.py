@@ -25,11 +25,9 @@ from hotplug_common.kernel.artifact import Artifact, Package
 from hotplug_common.kernel.build import ALIASES
 from hotplug_common.kernel.packages import owned_by_root
 from hotplug_common.needs import Need
+from hotplug_host.agent.distribution import FOLDER, Folders
 from hotplug_host.errors import ExitCode, ToolError
 
-BOOT = "boot/hotplug-acceleration"
-"""Where a package puts kernels, below the root."""
-MODULES = "lib/modules"
 NAME = "linux-hotplug-acceleration"
 SUMMARY = "Linux kernel under test"
 SUMS = "SHA256SUMS"
@@ -88,22 +86,18 @@ def package_name(kernel: Artifact) -> str:
 
 def _lay_out(kernel: Artifact, root: Path) -> None:
     """Put image, configuration and description below `root` as they go onto the host."""
-    folder = root / BOOT / kernel.release
+    place = Folders(root, kernel.release)
+    folder = place.kernel
     folder.mkdir(parents=True)
     shutil.copyfile(kernel.image, folder / kernel.image.name)
     shutil.copyfile(kernel.config, folder / "config")
     (folder / artifact.FILE).write_text(_description(kernel))
     if kernel.modules:
         # mkinitramfs looks there which compression the kernel knows.
-        shutil.copyfile(kernel.config, root / _config(kernel))
+        shutil.copyfile(kernel.config, place.config)
         _run(["tar", "-x", "--no-same-owner", "-f", kernel.file.parent / kernel.modules, "-C", root])
     for path in (root, *root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-
-
-def _config(kernel: Artifact) -> str:
-    """Return where distributions have a kernel's configuration, below the root."""
-    return f"boot/config-{kernel.release}"
 
 
 def _description(kernel: Artifact, package: Package | None = None) -> str:
@@ -135,9 +129,10 @@ def _tar(kernel: Artifact, root: Path, output: Path) -> Package:
 
     with tarfile.open(file, "w:gz", format=tarfile.GNU_FORMAT) as archive:
         # Not from the root on: /lib may be a link on the host, and is to stay one.
-        for name in (BOOT, _config(kernel), f"{MODULES}/{kernel.release}"):
-            if (root / name).exists():
-                archive.add(root / name, name, filter=plain)
+        place = Folders(root, kernel.release)
+        for path in (place.kernel.parent, place.config, place.modules):
+            if path.exists():
+                archive.add(path, path.relative_to(root), filter=plain)
     return _made(kernel, root, "tar", file, kernel.arch)
 
 
@@ -165,15 +160,16 @@ def _deb(kernel: Artifact, root: Path, output: Path) -> Package:
 def _rpm(kernel: Artifact, root: Path, output: Path) -> Package:
     arch = kernel.arch
     version, _, release = _version(kernel).partition("-")
-    modules = f"/{_config(kernel)}\n/{MODULES}/{kernel.release}\n" if kernel.modules else ""
+    place = Folders(Path("/"), kernel.release)
+    modules = f"{place.config}\n{place.modules}\n" if kernel.modules else ""
     spec = root.parent / "package.spec"
     spec.write_text(
         f"Name: {package_name(kernel)}\nVersion: {version}\nRelease: {release}\nSummary: {SUMMARY}\n"
         f"License: {LICENSE}\nAutoReqProv: no\n"
         f"%description\n{SUMMARY}, {kernel.release}.\n"
         f'%install\ncp -a "{root}/." "%{{buildroot}}"\n'
-        f"%files\n%defattr(-,root,root,-)\n%dir /{BOOT}\n"
-        f"%dir /{BOOT}/{kernel.release}\n/{BOOT}/{kernel.release}/*\n{modules}"
+        f"%files\n%defattr(-,root,root,-)\n%dir {FOLDER}\n"
+        f"%dir {place.kernel}\n{place.kernel}/*\n{modules}"
     )
     top = root.parent / "rpmbuild"
     # Nothing looks into the image: no digest of its build, no stripping, no debug package.

@@ -20,10 +20,9 @@ from typing import Any
 from hotplug_host.agent import initrd
 from hotplug_host.agent.distribution import FOLDER, Package, family_of
 from hotplug_host.agent.image import check_image
-from hotplug_host.arguments import add_sysroot
+from hotplug_host.arguments import MAKE, add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.hostinfo import read_os_release
-from hotplug_host.preflight.judge import MAKE
 from hotplug_host.programs import find_program
 from hotplug_host.sysfs import Sysfs
 

@@ -6,7 +6,6 @@ It is beside the kernel, where no generator of boot entries looks for one.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,12 +104,12 @@ def _missing(sysroot: Path, release: str, there: set[str]) -> Iterator[str]:
         for path in Folders(sysroot, release).modules.rglob("*.ko*")
         if (found := MODULE.fullmatch(path.name))
     }
-    for storage in read_hardware(Sysfs(sysroot)).storage:
-        for name in _names(storage) if storage.place == "/" else ():
-            # One of several that drive a device is enough.
-            modules = [one for one in _resolve(sysroot, release, name) if one in installed]
-            if modules and not there.intersection(modules):
-                yield " or ".join(modules)
+    roots = [storage for storage in read_hardware(Sysfs(sysroot)).storage if storage.place == "/"]
+    for name in (name for root in roots for name in _names(root)):
+        # One of several that drive a device is enough.
+        modules = [one for one in _resolve(sysroot, release, name) if one in installed]
+        if modules and not there.intersection(modules):
+            yield " or ".join(modules)
 
 
 def _names(storage: Storage) -> Iterator[str]:
@@ -124,10 +123,9 @@ def _names(storage: Storage) -> Iterator[str]:
 
 def _resolve(sysroot: Path, release: str, name: str) -> list[str]:
     """Return the modules that a name stands for in the kernel; none where it knows none."""
-    modprobe = find_program("modprobe") or "modprobe"
-    words = [modprobe, f"--dirname={sysroot}", f"--set-version={release}", "--resolve-alias", name]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    return list(map(_plain, done.stdout.decode("utf-8", "replace").split()))
+    words = [f"--dirname={sysroot}", f"--set-version={release}", "--resolve-alias", name]
+    _, printed, _ = run(["modprobe", *words])
+    return list(map(_plain, printed.split()))
 
 
 def _print_of(command: list[str]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hotplug_host.arguments import MAKE
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.preflight.drivers import Kernel, findings
 from hotplug_host.preflight.facts import Facts
@@ -28,8 +29,6 @@ BOOT_MARGIN_BYTES = 1 << 20
 MIB = 1 << 20
 #: The SMT level where no core has a second thread: nothing to switch, and nothing to put back.
 NO_THREADS = "notsupported"
-#: In the place of an initial RAM disk's path: the host's own tool makes one, once the kernel is installed.
-MAKE = "make"
 SIGN = "sign the image with a key that the host trusts"
 #: How many groups of tasks a reason names.
 MOST_NAMED = 4
@@ -201,15 +200,15 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
     # The boot loader would stop at it, where neither panic= nor the timer of the way back exists.
     if facts.platform.secure_boot and plan.unsigned:
         yield f"secure boot is on, and {_unsigned(plan.unsigned)}", SIGN
-    if plan.initrd == MAKE:
-        for kernel in plan.kernels:
-            if kernel.modules is None:
-                yield (
-                    f"an initial RAM disk is to be made for {kernel.release}, which comes without modules",
-                    "leave ab_initrd out, or build the kernel from the host's own configuration",
-                )
+    makes = plan.initrd == MAKE
+    for kernel in plan.kernels:
+        if makes and kernel.modules is None:
+            yield (
+                f"an initial RAM disk is to be made for {kernel.release}, which comes without modules",
+                "leave ab_initrd out, or build the kernel from the host's own configuration",
+            )
     # One that is made is about as large as those that are there.
-    initrd = facts.boot_initrd_bytes if plan.initrd == MAKE else 0
+    initrd = facts.boot_initrd_bytes if makes else 0
     free, needed = facts.boot_free_bytes, plan.boot_bytes + initrd + BOOT_MARGIN_BYTES
     # A package that is deployed already takes no more.
     installed = (facts.deployment or {}).get("boot", "kexec") != "kexec"
@@ -217,7 +216,7 @@ def _installing(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         # Rounded apart: the same number twice would say nothing.
         yield (
             f"/boot has {_size(free // MIB * MIB)} free and the kernel's package"
-            f"{' and its initial RAM disk need' if plan.initrd == MAKE else ' needs'}"
+            f"{' and its initial RAM disk need' if makes else ' needs'}"
             f" {_size(-(-needed // MIB) * MIB)} there",
             "remove unused kernels, or deploy by kexec",
         )

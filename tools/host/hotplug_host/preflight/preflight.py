@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TextIO
 
+from hotplug_host.arguments import MAKE
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.preflight.facts import Facts, read_facts
-from hotplug_host.preflight.judge import MAKE, NO_GO, Judgement, Plan, judge
+from hotplug_host.preflight.judge import NO_GO, Judgement, Plan, judge
 from hotplug_host.preflight.lpar import Platform
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.text import printable
