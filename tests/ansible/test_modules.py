@@ -225,6 +225,24 @@ def test_a_boot_is_looked_for_as_long_as_its_run_lives(host: FakeLpar, tmp_path:
     assert not looked_at(boot_id, old, 5), "the pause between two looks is over"
 
 
+def test_a_look_for_a_boot_opens_a_connection_of_its_own_and_gives_it_up_soon(
+    host: FakeLpar, tmp_path: Path
+) -> None:
+    ssh = Path(host.remote()["ansible_ssh_executable"])
+    words = tmp_path / "words"
+    ssh.write_text(ssh.read_text().replace("#!/bin/sh", f'#!/bin/sh\necho "$@" >> {words}', 1))
+    host.hosts = {"lpar1": {"ansible_ssh_executable": str(ssh), "hotplug_sysroot": str(host.root)}}
+    task = {"smt.hotplug.boot_proof": {"old_boot_id": "another", "timeout": 60, "down_timeout": 60}}
+    playbook = tmp_path / "look.yml"
+    playbook.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+    command = [*ROOT_HERE, str(BIN / "ansible-playbook"), *host.options(), str(playbook)]
+    environment = host.environment() | COLLECTIONS
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
+    (look,) = words.read_text().splitlines()
+    assert "ConnectTimeout=3 " in look
+    assert look.index("ControlPath=none") < look.index("ControlMaster=auto")
+
+
 def looked_at(fifo: Path, answer: str, seconds: float) -> bool:
     """Answer the next one who opens a file within so many seconds, if any does, until it has closed it."""
     end = time.monotonic() + seconds

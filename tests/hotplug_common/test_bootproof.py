@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hotplug_common import process
-from hotplug_common.bootproof import PAUSE, Boot, Found, Wanted, command, fault, read_boot, wait
+from hotplug_common.bootproof import (
+    PAUSE,
+    Boot,
+    Found,
+    Wanted,
+    command,
+    connect_within,
+    fault,
+    read_boot,
+    wait,
+)
 
 OLD, NEW = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 WANTED = Wanted(OLD, "6.12-patched", "patched", timeout=900, down_timeout=120)
@@ -41,6 +51,10 @@ def test_a_host_is_asked_every_two_seconds_until_another_boot_answers() -> None:
     found, looks = waited_for(iter([("", 0.0), ("sudo: a password is required", 0.0), (answer(), 1.0)]))
     assert found == Found(Boot(NEW, "6.12-patched", ""), 13.0)
     assert looks == [8.0, 8.0 + PAUSE, 8.0 + 2 * PAUSE]
+
+
+def test_a_connection_is_given_up_sooner_the_shorter_the_boot_has_lasted() -> None:
+    assert [connect_within(waited) for waited in (0, 8, 39, 60, 99, 100, 3600)] == [3, 3, 3, 6, 9, 10, 10]
 
 
 def test_a_host_that_stays_on_the_old_kernel_is_given_up_before_one_that_is_silent() -> None:

@@ -52,10 +52,12 @@ class ActionModule(ActionBase):  # type: ignore[misc]
         began = time.monotonic()
         time.sleep(options.pop("delay"))
         wanted = bootproof.Wanted(**options)
-        self._look_alone()
+        ssh = self._look_alone()
         root = shlex.quote(str(self._templar.template(variables.get("hotplug_sysroot") or "/")))
 
         def ask(command: str, seconds: float) -> str:
+            if ssh:
+                self._connection.set_option("timeout", bootproof.connect_within(time.monotonic() - began))
             try:
                 with process.no_longer_than(seconds):
                     ran = self._low_level_execute_command(f"cd {root} && {command}")
@@ -69,9 +71,11 @@ class ActionModule(ActionBase):  # type: ignore[misc]
             result.update(failed=True, msg=message)
         return result
 
-    def _look_alone(self) -> None:
-        """Have each look open a connection of its own, where that is ssh."""
-        if self._connection.transport.rpartition(".")[2] == "ssh":
-            given = self._connection.get_option("ssh_args")
-            self._connection.set_option("ssh_args", f"{SSH_ARGS} {given}")
-            self._connection.set_option("reconnection_retries", 0)
+    def _look_alone(self) -> bool:
+        """Have each look open a connection of its own, where that is ssh; return whether it is."""
+        if self._connection.transport.rpartition(".")[2] != "ssh":
+            return False
+        given = self._connection.get_option("ssh_args")
+        self._connection.set_option("ssh_args", f"{SSH_ARGS} {given}")
+        self._connection.set_option("reconnection_retries", 0)
+        return True

@@ -176,11 +176,13 @@ def systemctl(argv: list[str]) -> int:
         if verb == "stop" and unit_runs():
             os.kill(int(UNIT.read_text()), 15)
         return 0
-    if verb == "is-active":
+    if verb in ("show", "is-active"):
         runs = unit_runs()
-        if "--quiet" not in argv:
+        if verb == "show":
+            sys.stdout.write(f"{UNIT.read_text() if runs else 0}\n")
+        elif "--quiet" not in argv:
             sys.stdout.write("active\n" if runs else "inactive\n")
-        return 0 if runs else 3
+        return 0 if runs or verb == "show" else 3
     raise SystemExit(f"systemctl {verb} is not faked")
 
 

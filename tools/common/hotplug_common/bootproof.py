@@ -10,6 +10,8 @@ from dataclasses import dataclass
 FALLBACK = "hotplug-acceleration-fallback.timer"
 PAUSE = 2.0
 """Seconds between two looks at a host that does not answer."""
+CONNECT_S = (3, 10)
+"""Least and most seconds in which a look has to get its connection."""
 BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 VARIANT = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
@@ -61,6 +63,16 @@ def wait(ask: Ask, wanted: Wanted, now: Callable[[], float], sleep: Callable[[fl
         if waited >= (wanted.down_timeout if boot else wanted.timeout):
             return Found(boot, waited)
         sleep(PAUSE)
+
+
+def connect_within(waited: float) -> int:
+    """Return in how many seconds a look has to get its connection.
+
+    A look that begins before the host can answer misses the moment from which it can. So it is given up soon while
+    a fast boot may end, and late where a host that boots for minutes may need long to answer.
+    """
+    least, most = CONNECT_S
+    return max(least, min(most, int(waited / 10)))
 
 
 def command(wanted: Wanted, waited: float) -> str:

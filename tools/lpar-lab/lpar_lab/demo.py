@@ -21,7 +21,7 @@ from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, once_every, out
 from hotplug_host.errors import ExitCode, ToolError
-from lpar_lab import costs, lifecycle
+from lpar_lab import costs, jumps, lifecycle
 
 GUEST = "demo"
 PLAYBOOK = Path("ansible/playbooks/ab.yml")
@@ -190,13 +190,20 @@ def _measure(
     """Run the playbook, which ends at once when the guest fails; Ansible would wait for it to come back."""
     log = settings.output / ANSIBLE_LOG
     log.write_bytes(b"")
-    result = process.run(
-        [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
-        cwd=paths.project,
-        env=_environment(paths),
-        log=log,
-        tick=_watching(log, paths, say, lambda: _current_task(log)),
-    )
+    watch = _watching(log, paths, say, lambda: _current_task(log))
+    with jumps.followed(lifecycle.folder_of(paths, GUEST)) as jump:
+
+        def tick() -> None:
+            watch()
+            jump.look()
+
+        result = process.run(
+            [tools.smt_fleet, *fleet_words(settings, kernels, bundle), "-i", paths.inventory],
+            cwd=paths.project,
+            env=_environment(paths),
+            log=log,
+            tick=tick,
+        )
     failure = _guest_failure(log, paths)
     if failure:
         raise failure

@@ -1,0 +1,105 @@
+"""Host cores while a guest jumps to another kernel: threads of this process stand for its CPUs."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hotplug_common.guest import qmp
+from lpar_lab import jumps
+
+JUMP = "[   17.8] kexec: Starting switchover sequence.\n"
+ARRIVED = "Welcome to Debian GNU/Linux forky/sid!\n"
+HOST = os.sched_getaffinity(0)
+
+pytestmark = pytest.mark.skipif(len(HOST) < 2, reason="one core cannot be kept free")
+
+
+@pytest.fixture
+def cpus() -> Iterator[list[int]]:
+    """Return the threads of four CPUs, the one that boots first."""
+    over = threading.Event()
+    workers = [threading.Thread(target=over.wait) for _ in range(max(4, len(HOST) + 1))]
+    for worker in workers:
+        worker.start()
+    yield [worker.native_id for worker in workers if worker.native_id]
+    over.set()
+    for worker in workers:
+        worker.join()
+
+
+@pytest.fixture
+def guest(tmp_path: Path, cpus: list[int], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a guest whose emulator tells of these threads."""
+
+    def execute(folder: Path, command: str) -> Any:
+        assert (folder, command) == (tmp_path, "query-cpus-fast")
+        return [{"cpu-index": index, "thread-id": thread} for index, thread in enumerate(cpus)]
+
+    monkeypatch.setattr(qmp, "execute", execute)
+    (tmp_path / "console.log").write_text(JUMP)
+    return tmp_path
+
+
+def prints(guest: Path, text: str) -> None:
+    with (guest / "console.log").open("a") as log:
+        log.write(text)
+
+
+def cores(cpus: list[int]) -> list[set[int]]:
+    return [os.sched_getaffinity(thread) for thread in cpus]
+
+
+def test_the_cpus_that_wait_leave_a_core_to_the_one_that_boots(guest: Path, cpus: list[int]) -> None:
+    with jumps.followed(guest) as jump:
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus), "a jump of before is none"
+        prints(guest, JUMP[:20])
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus)
+        prints(guest, JUMP[20:])
+        jump.look()
+        others = HOST - {min(HOST)}
+        assert cores(cpus) == [HOST, *[others] * (len(cpus) - 1)]
+        prints(guest, "[    0.000000] Linux version 6.12\n")
+        jump.look()
+        assert cores(cpus)[1] == others
+        prints(guest, ARRIVED)
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus)
+        prints(guest, JUMP + ARRIVED + JUMP)
+        jump.look()
+        assert cores(cpus)[1] == others
+
+
+def test_a_jump_that_never_arrives_ends_with_its_run(guest: Path, cpus: list[int]) -> None:
+    with pytest.raises(KeyboardInterrupt), jumps.followed(guest) as jump:
+        prints(guest, JUMP)
+        jump.look()
+        assert cores(cpus)[1] != HOST
+        raise KeyboardInterrupt
+    assert cores(cpus) == [HOST] * len(cpus)
+
+
+def test_a_guest_of_no_more_cpus_than_cores_is_let_alone(guest: Path, cpus: list[int]) -> None:
+    del cpus[len(HOST) :]
+    with jumps.followed(guest) as jump:
+        prints(guest, JUMP)
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus)
+
+
+def test_an_emulator_that_does_not_answer_is_slower_and_no_fault(
+    guest: Path, cpus: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def execute(folder: Path, command: str) -> Any:
+        raise qmp.QmpError("gone")
+
+    monkeypatch.setattr(qmp, "execute", execute)
+    with jumps.followed(guest) as jump:
+        prints(guest, JUMP)
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus)
