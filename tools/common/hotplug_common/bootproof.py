@@ -68,8 +68,8 @@ def wait(ask: Ask, wanted: Wanted, now: Callable[[], float], sleep: Callable[[fl
 def connect_within(waited: float) -> int:
     """Return in how many seconds a look has to get its connection.
 
-    A look that begins before the host can answer misses the moment from which it can. So it is given up soon while
-    a fast boot may end, and late where a host that boots for minutes may need long to answer.
+    A look that begins before the host can answer misses the moment from which it can. So it is given up
+    soon while a fast boot may end, and late where a host that boots for minutes may need long to answer.
     """
     least, most = CONNECT_S
     return max(least, min(most, int(waited / 10)))
