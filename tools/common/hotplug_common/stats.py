@@ -227,7 +227,7 @@ def outliers(sample: Sequence[float]) -> tuple[int, ...]:
     spread = float(np.median(distance))
     if spread == 0:
         return ()
-    bound = max(OUTLIER_SCORE, scipy.stats.norm.isf(ALPHA / (2 * len(values))))
+    bound = max(OUTLIER_SCORE, -scipy.special.ndtri(ALPHA / (2 * len(values))))
     return tuple(int(at) for at in np.flatnonzero(0.6745 * distance / spread > bound))
 
 

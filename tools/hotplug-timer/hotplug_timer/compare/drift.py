@@ -53,7 +53,7 @@ def trend(boots: Sequence[NDArray[np.float64]], level: float, inflation: float =
     if not variance:
         return None
     # Less one: the score has no values between even (or odd) numbers.
-    p_value = float(2 * scipy.stats.norm.sf(max(score - 1, 0) / np.sqrt(variance)))
+    p_value = float(2 * scipy.special.ndtr(-max(score - 1, 0) / np.sqrt(variance)))
     if p_value > level:
         return None
     return Drift(float(np.average([*map(_percent, boots)], weights=[*map(len, boots)])), p_value)
@@ -72,9 +72,7 @@ def _score(seconds: NDArray[np.float64]) -> tuple[float, float]:
     if np.ptp(seconds) == 0:
         return 0.0, 0.0
     number, ties = len(seconds), np.unique(seconds, return_counts=True)[1].astype(np.float64)
-    pairs = number * (number - 1) / 2
-    rising = scipy.stats.kendalltau(np.arange(number), seconds).statistic
-    score = rising * np.sqrt(pairs * (pairs - float((ties * (ties - 1) / 2).sum())))
+    score = sum(np.sign(seconds[at + 1 :] - value).sum() for at, value in enumerate(seconds))
     spread = number * (number - 1) * (2 * number + 5) - float((ties * (ties - 1) * (2 * ties + 5)).sum())
     return float(score), spread / 18
 
