@@ -1,8 +1,9 @@
 # Every target is a line or two that call a tool; `make` alone lists them.
 PYTEST = .venv/bin/python -m pytest --durations=10 --durations-min=5
 # Tests take a millisecond or a minute: a worker that has none left takes over half of another's. They wait, too:
-# three workers keep two cores busy.
+# three workers keep two cores busy, and four where plays wait for each other.
 PARALLEL = $(PYTEST) -n 3 --dist worksteal
+PLAYS = $(PYTEST) -n 4 --dist worksteal
 # A guest that boots keeps one core busy, a browser too: two files of tests at a time, each with its own.
 FILES = $(PYTEST) -n 2 --dist loadfile
 # What make test runs, the cheap parts first; each is a target of its own.
@@ -26,7 +27,7 @@ test-unit: setup-python  ## unit tests, also the slow ones
 test-pages: setup-tests  ## pages in a browser
 	$(FILES) -m browser
 test-playbooks: setup-tests  ## playbooks on fake hosts, and in the image for AWX
-	$(PARALLEL) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
+	$(PLAYS) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-kernel: setup  ## kernel builds
 	$(PYTEST) -m kernel
 test-lab: setup  ## guests in QEMU

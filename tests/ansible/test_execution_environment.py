@@ -5,10 +5,12 @@ The archive of this machine's distribution is there wherever the tests run; a re
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +22,15 @@ import yaml
 
 from hotplug_common.arch import X86_64
 from hotplug_common.guest import rootfs, ssh
+from hotplug_common.paths import Paths
 from tests.fakes.fake_lpar import ANSIBLE, BIN, REPO, FakeLpar
 
 DEFINITION = ANSIBLE / "execution-environment.yml"
 LOCK = ANSIBLE / "execution-environment.lock"
 #: The first that the mirror has whole: between two states it may lack packages of its own list.
 RELEASES = ("bookworm", "trixie")
+PACKAGES = ("ca-certificates", "python3-venv", "openssh-server")
+KEPT_S = 7 * 24 * 3600.0
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 #: AWX starts a container as a user that the image does not know, of the group root.
 AWX_USER = "4242:0"
@@ -124,17 +129,17 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
     shutil.rmtree(tool.folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def base(buildah: Buildah) -> str:
-    """Debian with a Python that may be installed into, as AlmaLinux has one."""
-    tar = buildah.folder / "base.tar"
+def keep_debian(kept: Path) -> None:
+    """Make an archive of Debian with a server for ssh, and a Python to install into, as AlmaLinux has."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    draft = kept.with_name(f"draft-{os.getpid()}.tar")
     for release in RELEASES:
         made = subprocess.run(
             [
-                *("mmdebstrap", "--quiet", "--variant=apt", "--include=ca-certificates,python3-venv"),
+                *("mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"),
                 "--skip=cleanup/apt/lists",
                 '--customize-hook=chroot "$1" python3 -m venv --without-pip /usr/local',
-                *(*rootfs.archive_options(X86_64), release, str(tar), "-"),
+                *(*rootfs.archive_options(X86_64), release, str(draft), "-"),
             ],
             input=rootfs.sources(release),
             stdout=subprocess.PIPE,
@@ -144,12 +149,20 @@ def base(buildah: Buildah) -> str:
         )
         if not made.returncode:
             break
-        tar.unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
     assert made.returncode == 0, made.stdout[-4000:]
+    draft.rename(kept)
+
+
+@pytest.fixture(scope="module")
+def base(buildah: Buildah) -> str:
+    """Debian, made anew once a week, as packages are installed into it by the lists that it has."""
+    kept = Paths.from_environment().cache / f"debian-with-{'-'.join(PACKAGES)}.tar"
+    if not kept.exists() or time.time() - kept.stat().st_mtime > KEPT_S:
+        keep_debian(kept)
     empty = buildah.container("scratch")
-    buildah("add", "--quiet", empty, tar, "/")
+    buildah("add", "--quiet", empty, kept, "/")
     buildah("commit", "--quiet", empty, "localhost/base:latest")
-    tar.unlink()
     return "localhost/base:latest"
 
 
@@ -188,10 +201,6 @@ def sshd(buildah: Buildah, base: str, host: FakeLpar, keys: Path) -> Iterator[in
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
     container = buildah.container(base)
     options = buildah.inside(f"{keys}:{keys}", f"/:{MACHINE}")
-    buildah(
-        *("run", *buildah.inside(), container, "--", "apt-get", "install", "--yes", "-q"),
-        *("--no-install-recommends", "openssh-server"),
-    )
     port = ssh.choose_port(None)
     (keys / "sshd_config").write_text(SSHD.format(port=port, keys=keys, machine=MACHINE, root=host.root))
     start = f"mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e -f {keys}/sshd_config"
