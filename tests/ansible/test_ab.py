@@ -97,6 +97,9 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     assert host.get("sys/devices/system/cpu/smt/control") == "off"
     waiting = [json.loads(line) for line in host.get("waiting.log").splitlines()]
     assert waiting == [["hotplug-acceleration-fallback.timer"] * 2] * 4, "no boot without a way back"
+    asked = [words[1:] for words in host.commands() if words[0].endswith("systemctl")]
+    assert asked.count(["daemon-reload"]) == 1, "what is stopped on each boot is taken away at the end"
+    assert asked.count(["stop", "hotplug-acceleration-fallback.timer"]) >= len(order)
     assert_back(host)
 
 
