@@ -5,7 +5,6 @@ The archive of this machine's distribution is there wherever the tests run; a re
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hotplug_common import scratch
 from hotplug_common.arch import X86_64
 from hotplug_common.guest import rootfs, ssh
 from hotplug_common.paths import Paths
@@ -129,10 +129,8 @@ def buildah(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buildah]:
     shutil.rmtree(tool.folder, ignore_errors=True)
 
 
-def keep_debian(kept: Path) -> None:
+def make_debian(draft: Path) -> None:
     """Make an archive of Debian with a server for ssh, and a Python to install into, as AlmaLinux has."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    draft = kept.with_name(f"draft-{os.getpid()}.tar")
     for release in RELEASES:
         made = subprocess.run(
             [
@@ -151,15 +149,17 @@ def keep_debian(kept: Path) -> None:
             break
         draft.unlink(missing_ok=True)
     assert made.returncode == 0, made.stdout[-4000:]
-    draft.rename(kept)
 
 
 @pytest.fixture(scope="module")
 def base(buildah: Buildah) -> str:
     """Debian, made anew once a week, as packages are installed into it by the lists that it has."""
-    kept = Paths.from_environment().cache / f"debian-with-{'-'.join(PACKAGES)}.tar"
+    paths = Paths.from_environment()
+    kept = paths.cache / f"debian-with-{'-'.join(PACKAGES)}.tar"
     if not kept.exists() or time.time() - kept.stat().st_mtime > KEPT_S:
-        keep_debian(kept)
+        with scratch.folder(paths.scratch, "debian") as work:
+            make_debian(work / kept.name)
+            scratch.publish(work / kept.name, kept)
     empty = buildah.container("scratch")
     buildah("add", "--quiet", empty, kept, "/")
     buildah("commit", "--quiet", empty, "localhost/base:latest")

@@ -1,7 +1,7 @@
 """Host cores for the CPU of a guest that starts the next kernel, while the guest's other CPUs wait for it.
 
 From kexec's jump until the new kernel takes them, the other CPUs of a POWER guest spin. With 16 emulated
-CPUs on two host cores, the one that works has a seventh of a core, and a jump takes 18 s instead of 6.
+CPUs on two host cores, the one that works has a seventh of a core, and a jump takes 18 s instead of 6 to 8.
 """
 
 from __future__ import annotations
