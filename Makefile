@@ -4,7 +4,8 @@ PYTEST = .venv/bin/python -m pytest --durations=10 --durations-min=5
 # three workers keep two cores busy, and four where plays wait for each other.
 PARALLEL = $(PYTEST) -n 3 --dist worksteal
 PLAYS = $(PYTEST) -n 4 --dist worksteal
-# A guest that boots keeps one core busy, a browser too: two files of tests at a time, each with its own.
+# A guest that boots keeps one core busy, a browser too, and the compiler waits for make: two files of tests at a
+# time, each with its own.
 FILES = $(PYTEST) -n 2 --dist loadfile
 # What make test runs, the cheap parts first; each is a target of its own.
 PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
@@ -28,8 +29,8 @@ test-pages: setup-tests  ## pages in a browser
 	$(FILES) -m browser
 test-playbooks: setup-tests  ## playbooks on fake hosts, and in the image for AWX
 	$(PLAYS) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
-test-kernel: setup  ## kernel builds
-	$(PYTEST) -m kernel
+test-kernel: setup  ## kernel builds, and the disk of guests
+	$(FILES) -m kernel
 test-lab: setup  ## guests in QEMU
 	$(FILES) -m "lab and not hosts"
 test-hosts: setup-tests  ## what happens to hosts: faults, traces, boot loader, x86-64, both architectures in one play; hours of guests

@@ -457,6 +457,8 @@ def build(work: Path) -> FakeLpar:
         "hotplug_sysroot": str(fake.root),
         "ab_staging_dir": str(fake.staging),
         "ab_poll": 1,
+        # A look a second, and a list of all that there can be: two days of them take Ansible seconds to make.
+        "ab_timing_timeout": 600,
         "smt_switch_poll": 1,
         "ab_kexec_delay": 0,
         "ab_reboot_delay": 0,

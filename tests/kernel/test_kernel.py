@@ -1,11 +1,7 @@
 """The series against its kernel: applies, passes checkpatch, builds patch by patch, adds no warning."""
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -22,9 +18,6 @@ from tests import ROOT
 # The first test fetches and unpacks the sources, and compiles all patches.
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(3600)]
 PATCHES = ROOT / "kernel-patches"
-BUILD_TIMEOUT_S = 3000
-BOOTED = "6.12"
-"""The line that the lab's own tests boot. kernel-qualify links and boots others, with --line."""
 LINES = lines.names(PATCHES)
 ALL = patchfiles.all_patches(PATCHES)
 EXPERIMENTAL = patchfiles.experimental_patches(PATCHES)
@@ -153,16 +146,3 @@ def test_a_file_that_does_not_compile_is_noticed(line: str, file: str, baited: d
 @per_line
 def test_a_file_that_nothing_compiles_is_noticed(line: str, baited: dict[str, Outcome]) -> None:
     assert "no configuration compiles ['kernel/unlisted.o']" in baited[line].problems
-
-
-@pytest.mark.timeout(BUILD_TIMEOUT_S)
-def test_whole_series_builds() -> None:
-    """Built where the lab finds it again; with ccache and the lab's object directory it is built once."""
-    command = Path(sys.executable).with_name("lpar-lab")
-    arguments = ["build-kernel", "--line", BOOTED, "--variant", "patched", "--print-artifact"]
-    done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
-    artifact = json.loads(Path(done.stdout.strip()).read_text())
-    assert artifact["patches"] == [patch.name for patch in ALL if patch.line == BOOTED]
-    assert artifact["release"].startswith(f"{BOOTED}.")
-    assert Path(artifact["image"]).read_bytes()[:4] == b"\x7fELF"

@@ -16,7 +16,7 @@ from tests.lab.labtools import Lab
 # Two cold kernel builds, a base disk and seven boots on two slow cores.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(4500)]
 
-ITERATIONS = 3
+ITERATIONS = 2
 BLOCKS = ["stock", "patched", "patched", "stock"]
 SAMPLES = ITERATIONS * BLOCKS.count("stock")
 OUTSIDE = re.compile(

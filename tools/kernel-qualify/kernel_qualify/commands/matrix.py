@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hotplug_common.kernel import source
 from hotplug_common.ui import out
 from hotplug_host.subcommands import add_subcommand
 from kernel_qualify import options
@@ -75,7 +76,8 @@ def opened(line: str, ground: Ground) -> Iterator[Series]:
     """Give the series of a line."""
     patches = patchfiles.line_patches(ground.paths.patches, line)
     files = sorted({file for patch in patches for file in patch.touched if file.endswith(".c")})
-    with workshop.opened(line, ground.paths, ground.say) as shop:
+    obtained = source.obtain(line, ground.paths, ground.say)
+    with workshop.opened(obtained, ground.paths, ground.say) as shop:
         yield Series(shop, files)
 
 

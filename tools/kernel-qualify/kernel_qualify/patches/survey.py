@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from threading import Event
 
-from hotplug_common.kernel import series
+from hotplug_common.kernel import series, source
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host.errors import ExitCode, ToolError
@@ -65,9 +65,11 @@ def chosen(paths: Paths, line: str, selection: Selection) -> list[PatchFile]:
 
 @contextmanager
 def opened(lines: Sequence[str], paths: Paths, say: Say) -> Iterator[dict[str, Workshop]]:
-    """Give a workshop for each line."""
+    """Give a workshop for each line. Sources that the cache lacks are fetched and unpacked at the same time."""
+    with ThreadPoolExecutor(max_workers=max(1, len(lines))) as pool:
+        sources = list(pool.map(lambda line: source.obtain(line, paths, say), lines))
     with ExitStack() as stack:
-        yield {line: stack.enter_context(workshop.opened(line, paths, say)) for line in lines}
+        yield {one.line: stack.enter_context(workshop.opened(one, paths, say)) for one in sources}
 
 
 def survey(shop: Workshop, selection: Selection) -> dict[str, list[str]]:

@@ -265,9 +265,8 @@ def _kconfigs(patches: Sequence[Patch]) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened(line: str, paths: Paths, say: Say) -> Iterator[Workshop]:
-    """Give a workshop for a line; its objects are gone afterwards."""
-    cached = source.obtain(line, paths, say)
-    patches = series.load(paths.patches, line, series.PATCHED)
+def opened(cached: source.Source, paths: Paths, say: Say) -> Iterator[Workshop]:
+    """Give a workshop for a line's source; its objects are gone afterwards."""
+    patches = series.load(paths.patches, cached.line, series.PATCHED)
     with scratch.folder(paths.scratch, "qualify") as folder:
         yield Workshop(cached, patches, paths, folder, say, kconfigs=_kconfigs(patches))
