@@ -1,6 +1,6 @@
 """What the lab's guests boot is built: their disk, and both kernels, where the lab finds them again.
 
-Cores that the checks of single patches leave idle do it: both are files of make test-kernel, and run side by side.
+Cores that the checks of single patches leave idle do it: make test-kernel runs both files side by side.
 """
 
 import json

@@ -65,7 +65,7 @@ def chosen(paths: Paths, line: str, selection: Selection) -> list[PatchFile]:
 
 @contextmanager
 def opened(lines: Sequence[str], paths: Paths, say: Say) -> Iterator[dict[str, Workshop]]:
-    """Give a workshop for each line. Sources that the cache lacks are fetched and unpacked at the same time."""
+    """Give a workshop for each line. Sources that the cache lacks are fetched at the same time."""
     with ThreadPoolExecutor(max_workers=max(1, len(lines))) as pool:
         sources = list(pool.map(lambda line: source.obtain(line, paths, say), lines))
     with ExitStack() as stack:
