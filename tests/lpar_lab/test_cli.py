@@ -159,7 +159,7 @@ def test_a_guest_like_powervm_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
     monkeypatch.setattr(lifecycle, "up", lambda request, kernel, *_: ups.append((request, kernel)))
     assert cli.main(["up", "a", "--like", "powervm"]) == ExitCode.OK
     ((request, kernel),) = ups
-    assert (request.like_powervm, request.cpus, kernel, styles) == (True, 16, None, ["powervm"])
+    assert (request.like, request.cpus, kernel, styles) == ("powervm", 16, None, ["powervm"])
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,35 @@ def test_a_guest_like_powervm_takes_no_kernel_from_outside(
 ) -> None:
     assert cli.main(["up", "a", "--like", "powervm", *words]) == ExitCode.USAGE
     assert f"{words[0]} with --like powervm" in capsys.readouterr().err
+
+
+def test_a_guest_without_hypervisor_has_a_kernel_that_boots_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests.lpar_lab.test_lifecycle import KERNEL  # noqa: PLC0415
+
+    built: list[list[str]] = []
+    ups: list[lifecycle.Request] = []
+    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(cli.rootfs, "build", lambda *_: None)
+    monkeypatch.setattr(lifecycle, "up", lambda request, *_: ups.append(request))
+    monkeypatch.setattr(
+        cli, "build_variant", lambda arguments, *_: built.append(arguments.fragment) or KERNEL
+    )
+    words = ["up", "a", "--like", "powernv10"]
+    assert cli.main([*words, "--fragment", "debug"]) == ExitCode.OK
+    assert cli.main([*words, "--fragment", "powernv"]) == ExitCode.OK
+    assert built == [["powernv", "debug"], ["powernv"]]
+    assert {(request.like, request.threads) for request in ups} == {("powernv10", 4)}
+
+    kernel = replace(KERNEL, config=tmp_path / "config")
+    monkeypatch.setattr(cli.artifact, "load", lambda _: kernel)
+    kernel.config.write_text("CONFIG_PPC_PSERIES=y\n# CONFIG_PPC_POWERNV is not set\n")
+    assert cli.main([*words, "--kernel", "artifact.json"]) == ExitCode.INPUT
+    assert "build it with --fragment powernv" in capsys.readouterr().err
+    kernel.config.write_text("CONFIG_PPC_POWERNV=y\n")
+    assert cli.main([*words, "--kernel", "artifact.json"]) == ExitCode.OK
+    assert cli.main([*words, "--boot-loader", "grub"]) == ExitCode.USAGE
 
 
 def test_print_artifact_prints_only_the_path(

@@ -202,9 +202,9 @@ def test_a_guest_like_powervm_boots_the_kernel_on_its_disk(
     machines = []
     command = qemu.command
     monkeypatch.setattr(qemu, "command", lambda machine: machines.append(machine) or command(machine))
-    guest = lifecycle.up(replace(request(), like_powervm=True), None, disk, paths, lambda _: None)
+    guest = lifecycle.up(replace(request(), like=qemu.POWERVM), None, disk, paths, lambda _: None)
     assert (guest.release, guest.memory) == (installed, 2560)
-    assert [machine.like_powervm for machine in machines] == [True]
+    assert [machine.like for machine in machines] == [qemu.POWERVM]
     lifecycle.down("lab1", paths, lambda _: None)
     assert_nothing_left(paths)
 

@@ -63,7 +63,19 @@ MACHINES = {
         ssh_port=40026,
         kernel=Path(),
         command_line="in grub.cfg",
-        like_powervm=True,
+        like=qemu.POWERVM,
+    ),
+    "ppc64le-powernv9": qemu.Machine(
+        name="metal",
+        arch=arch.PPC64LE,
+        cores=4,
+        threads=4,
+        memory=1024,
+        accel="tcg",
+        ssh_port=40027,
+        kernel=Path("/cache/vmlinux"),
+        command_line=qemu.kernel_command_line(arch.PPC64LE),
+        like="powernv9",
     ),
 }
 
@@ -111,6 +123,20 @@ def test_topologies_qemu_cannot_give_are_refused(wanted: arch.Arch, cores: int, 
     with pytest.raises(ToolError) as caught:
         qemu.check(wanted, cores, threads, "tcg")
     assert caught.value.code is ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("threads", "accel", "spare", "word"),
+    [(8, "tcg", 0, "choose one of 1, 2, 4"), (4, "kvm", 0, "KVM cannot"), (4, "tcg", 1, "like an LPAR")],
+)
+def test_a_guest_without_hypervisor_has_less(
+    threads: int, accel: str, spare: int, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "ppc64le")
+    qemu.check(arch.PPC64LE, 2, 4, "tcg", like="powernv10")
+    with pytest.raises(ToolError, match="powernv10") as caught:
+        qemu.check(arch.PPC64LE, 2, threads, accel, spare_cores=spare, like="powernv10")
+    assert word in str(caught.value)
 
 
 def test_kvm_needs_the_same_architecture(monkeypatch: pytest.MonkeyPatch) -> None:

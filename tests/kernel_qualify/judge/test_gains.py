@@ -195,14 +195,17 @@ def test_guests_that_were_run_in_another_way_are_told_apart_and_grow_by_themselv
     sizes = (2, 8)
     runs = [replace(run_of(cores), bare=True) for cores in sizes]
     runs += [replace(run_of(cores), bare=True, one_thread=True) for cores in sizes]
+    runs.append(replace(run_of(patched=2.0), like="powernv10"))
     for number, run in enumerate([run_of(), *runs]):
         keeping.save(run, tmp_path / f"{number}.json")
         figures.keep(tmp_path / f"{number}.json", "6.12")
     names = {path.name for path in (tmp_path / "kept").glob("*.json")}
     bare, turns = "6.12-ppc64le-{}-bare.json", "6.12-ppc64le-{}-bare-one-thread.json"
     guests = {name.format(cpus) for name in (bare, turns) for cpus in (16, 64)}
-    assert names == {"6.12-ppc64le-16.json", *guests}
+    assert names == {"6.12-ppc64le-16.json", "6.12-ppc64le-16-powernv10.json", *guests}
+    assert not gains.problems(runs[-1]), "targets are of LPARs"
     text = gains.table([run_of(), *runs])
+    assert text.count("| ppc64le, 2 x 8, powernv10 |") == 3
     assert text.count("| ppc64le, 2 x 8, bare |") == text.count("| ppc64le, 2 x 8 |") == 3
     assert "Off on ppc64le guests, bare, stock: grows with the number of CPUs (16, 64)" in text
     assert "Off on ppc64le guests, bare, one thread, stock: grows with the number of CPUs (16, 64)" in text

@@ -109,6 +109,7 @@ def machine(
     one_thread: bool = False,
     icount: bool = False,
     plugin: str = "",
+    like: str = "",
 ) -> Iterator[Guest]:
     """Boot `kernel` in a folder of its own below `folder`.
 
@@ -116,7 +117,7 @@ def machine(
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
     kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
     guest's CPUs take turns on one thread of the emulator; with `icount`, its clocks count instructions as
-    well; `plugin` is one of the emulator's (see qemu.Machine).
+    well; `plugin` is one of the emulator's, and `like` what the guest is like (see qemu.Machine for both).
     The guest ends with this context. Raises ToolError (ENVIRONMENT) without a base disk.
     """
     architecture = arch.by_name(kernel.arch)
@@ -144,6 +145,7 @@ def machine(
         one_thread=one_thread,
         icount=icount,
         plugin=plugin,
+        like=like,
     )
     console = work / qemu.CONSOLE_LOG
     console.touch()

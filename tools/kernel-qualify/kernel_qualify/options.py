@@ -46,6 +46,17 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_like(parser: argparse.ArgumentParser) -> None:
+    """Add --like."""
+    parser.add_argument(
+        "--like",
+        choices=qemu.POWERNV,
+        default="",
+        help="guests like a machine without a hypervisor, under OPAL, with 4 threads per core at most"
+        " (default: like an LPAR)",
+    )
+
+
 def add_variant(parser: argparse.ArgumentParser) -> None:
     """Add --variant and --kernel, of which one is given."""
     which = parser.add_mutually_exclusive_group()
@@ -115,17 +126,20 @@ def order(arguments: argparse.Namespace, **fixed: object) -> Order:
     a kernel that is none.
     """
     name = str(fixed.get("arch") or arguments.arch)
+    like = getattr(arguments, "like", "")
+    threads = qemu.threads(arch.by_name(name), like)
     chosen = Order(
         arch=name,
         line=arguments.line,
         cores=getattr(arguments, "cores", 1),
-        threads=getattr(arguments, "threads", None) or max(qemu.THREADS[name]),
-        fragments=tuple(getattr(arguments, "fragment", ())),
+        threads=getattr(arguments, "threads", None) or max(threads),
+        fragments=(*([config.POWERNV] if like else []), *getattr(arguments, "fragment", ())),
         variant=getattr(arguments, "variant", series.PATCHED),
         kernel=getattr(arguments, "kernel", None),
+        like=like,
     )
     chosen = replace(chosen, **fixed)  # type: ignore[arg-type]
-    qemu.check(arch.by_name(chosen.arch), chosen.cores, chosen.threads, "tcg")
+    qemu.check(arch.by_name(chosen.arch), chosen.cores, chosen.threads, "tcg", like=chosen.like)
     if chosen.kernel and artifact.load(chosen.kernel).arch != chosen.arch:
         raise ToolError(
             f"{chosen.kernel} is no kernel for {chosen.arch}",

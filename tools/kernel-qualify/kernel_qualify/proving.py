@@ -53,6 +53,8 @@ class Order:
     fragments: tuple[str, ...] = ()
     variant: str = series.PATCHED
     kernel: Path | None = None
+    like: str = ""
+    """What the guest is like, beside the lab's own; see qemu.Machine."""
 
     @property
     def lineage(self) -> list[str]:
@@ -67,6 +69,7 @@ class Order:
     def up(self, more: Sequence[str] = ()) -> list[str]:
         """Return the words for `lpar-lab up` that choose the kernel and the machine."""
         words = [*self.lineage, "--cores", str(self.cores), "--threads", str(self.threads)]
+        words += ["--like", self.like] if self.like else []
         return [*words, *(["--kernel", str(self.kernel)] if self.kernel else self.built(more))]
 
     @property
@@ -250,6 +253,7 @@ class Proving:
                 one_thread=one_thread,
                 icount=icount,
                 plugin=plugin,
+                like=self.order.like,
             ) as guest:
                 try:
                     lines = list(self._until_ended(guest, silence))

@@ -16,7 +16,17 @@ from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
 from hotplug_common.guest import powervm, qemu, rootfs, ssh
-from hotplug_common.kernel import artifact, build, commits, hostconfig, lines, packages, series, source
+from hotplug_common.kernel import (
+    artifact,
+    build,
+    commits,
+    config,
+    hostconfig,
+    lines,
+    packages,
+    series,
+    source,
+)
 from hotplug_common.kernel.artifact import Artifact
 from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
@@ -30,7 +40,8 @@ from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, sta
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
-LIKE: dict[str, rootfs.Style] = {powervm.NAME: powervm.Style()}
+STYLES: dict[str, rootfs.Style] = {powervm.NAME: powervm.Style()}
+LIKE = (powervm.NAME, *qemu.POWERNV)
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -287,7 +298,8 @@ def _add_up(commands: Any) -> None:
         "  lpar-lab up lab1 --kernel path/to/artifact.json --append 'crashkernel=512M@640M'\n"
         "  lpar-lab up lab1 --threads 1 --boot-loader grub\n"
         "  lpar-lab up lab1 --cores 2 --spare-cores 1\n"
-        "  lpar-lab up lpar1 --like powervm",
+        "  lpar-lab up lpar1 --like powervm\n"
+        "  lpar-lab up metal1 --like powernv10 --variant patched",
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
     _arch_option(command)
@@ -313,9 +325,11 @@ def _add_up(commands: Any) -> None:
     )
     command.add_argument(
         "--like",
-        choices=sorted(LIKE),
-        help="boot Debian's own kernel like a partition of PowerVM: by firmware, GRUB, an initial RAM disk,"
-        " root on XFS, LVM and virtual SCSI, virtual Ethernet (default: the lab's kernel, virtio devices)",
+        choices=LIKE,
+        help="powervm: boot Debian's own kernel like a partition of PowerVM, by firmware, GRUB and an initial"
+        " RAM disk, with root on XFS, LVM and virtual SCSI, and virtual Ethernet; powernv9, powernv10: boot"
+        " the lab's kernel like a machine without a hypervisor, under OPAL, with 4 threads per core at most"
+        " (default: like an LPAR, with the lab's kernel and virtio devices)",
     )
     command.add_argument(
         "--spare-cores",
@@ -448,7 +462,7 @@ def _add_demo(commands: Any) -> None:
 
 def _threads(arguments: argparse.Namespace) -> int:
     wanted: int | None = arguments.threads
-    return wanted or max(qemu.THREADS[arguments.arch])
+    return wanted or max(qemu.threads(arch.by_name(arguments.arch), getattr(arguments, "like", None) or ""))
 
 
 def _build_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
@@ -565,44 +579,54 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         append=arguments.append,
         spare_cores=arguments.spare_cores,
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
-        like_powervm=arguments.like == powervm.NAME,
+        like=arguments.like or "",
     )
     _check_like(arguments)
     lifecycle.check_request(request)
     lifecycle.refuse_if_running(request.name, paths)
     if arguments.ssh_port:
         ssh.choose_port(arguments.ssh_port)
-    kernel = None if arguments.like else _chosen_kernel(arguments, paths, say)
-    disk = rootfs.build(request.arch, paths, say, LIKE.get(arguments.like, rootfs.PLAIN))
+    kernel = None if arguments.like == powervm.NAME else _chosen_kernel(arguments, paths, say)
+    disk = rootfs.build(request.arch, paths, say, STYLES.get(arguments.like, rootfs.PLAIN))
     lifecycle.up(request, kernel, disk, paths, say)
     return ExitCode.OK
 
 
 def _check_like(arguments: argparse.Namespace) -> None:
-    """Raise ToolError (USAGE) for options of guests whose kernel QEMU or the lab's boot disk brings."""
+    """Raise ToolError (USAGE) for options of guests that are started otherwise."""
     if not arguments.like:
         return
     others = {
         "--arch": arguments.arch != arch.PPC64LE.name,
-        "--kernel": arguments.kernel,
-        "--variant": arguments.variant != series.STOCK,
-        "--fragment": arguments.fragment,
-        "--append": arguments.append,
         "--boot-loader": arguments.boot_loader != NO_BOOT_LOADER,
     }
+    hint = "such a guest is ppc64le, and OPAL starts its kernel"
+    if arguments.like == powervm.NAME:
+        hint = "such a guest boots what is installed on its disk: install a package there"
+        others |= {
+            "--kernel": arguments.kernel,
+            "--variant": arguments.variant != series.STOCK,
+            "--fragment": arguments.fragment,
+            "--append": arguments.append,
+        }
     given = [option for option, value in others.items() if value]
     if given:
-        raise ToolError(
-            f"{given[0]} with --like {arguments.like}",
-            "such a guest boots what is installed on its disk: install a package there",
-            ExitCode.USAGE,
-        )
+        raise ToolError(f"{given[0]} with --like {arguments.like}", hint, ExitCode.USAGE)
 
 
 def _chosen_kernel(arguments: argparse.Namespace, paths: Paths, say: Say) -> Artifact:
+    metal = arguments.like in qemu.POWERNV
     if arguments.kernel is None:
+        if metal and config.POWERNV not in arguments.fragment:
+            arguments.fragment = [config.POWERNV, *arguments.fragment]
         return build_variant(arguments, arguments.variant, paths, say)
     kernel = artifact.load(arguments.kernel)
+    if metal and config.parse(kernel.config.read_text()).get("CONFIG_PPC_POWERNV") != "y":
+        raise ToolError(
+            f"{arguments.kernel} has no CONFIG_PPC_POWERNV, so it boots as an LPAR only",
+            f"build it with --fragment {config.POWERNV}",
+            ExitCode.INPUT,
+        )
     if kernel.arch != arguments.arch:
         raise ToolError(
             f"{arguments.kernel} is a kernel for {kernel.arch}", f"use --arch {kernel.arch}", ExitCode.USAGE

@@ -58,8 +58,8 @@ class Request:
     """Cores that can be added while the guest runs."""
     boot_loader: bool = False
     """GRUB on a boot disk of the guest's own, instead of a kernel that QEMU loads."""
-    like_powervm: bool = False
-    """PowerVM's virtual devices, and the kernel that is installed on the disk."""
+    like: str = ""
+    """What the guest is like, beside the lab's own; see qemu.Machine."""
 
     @property
     def cpus(self) -> int:
@@ -75,11 +75,11 @@ class Request:
         """Seconds to wait for SSH: booting under emulation takes longer the more CPUs there are."""
         if self.timeout is not None:
             return self.timeout
-        return 2.0 * self.cpus + (POWERVM_S if self.like_powervm else 240.0)
+        return 2.0 * self.cpus + (POWERVM_S if self.like == qemu.POWERVM else 240.0)
 
     def effective_memory(self) -> int:
         """MiB of memory: a distribution's kernel and its initial RAM disk need more."""
-        least = powervm.MEMORY if self.like_powervm else 0
+        least = powervm.MEMORY if self.like == qemu.POWERVM else 0
         return self.memory or max(least, qemu.default_memory(self.most_cpus))
 
 
@@ -120,7 +120,8 @@ def folder_of(paths: Paths, name: str) -> Path:
 def check_request(request: Request) -> None:
     """Raise ToolError for a request that cannot be met, before anything is built for it."""
     state.check_name(request.name)
-    qemu.check(request.arch, request.cores, request.threads, request.accel, request.spare_cores)
+    shape = (request.cores, request.threads)
+    qemu.check(request.arch, *shape, request.accel, spare_cores=request.spare_cores, like=request.like)
     preflight.require(preflight.guest(request.arch))
     if request.boot_loader:
         preflight.require(preflight.file_system())
@@ -190,7 +191,7 @@ def _start(
             kernel=kernel.image if kernel else Path(),
             command_line=command_line,
             boot_disk=request.boot_loader,
-            like_powervm=request.like_powervm,
+            like=request.like,
         )
         release = kernel.release if kernel else disk.kernel
         say(f"starting guest '{request.name}': {request.arch.name}, {machine.cpus} CPUs, {release}")

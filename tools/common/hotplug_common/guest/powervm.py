@@ -24,7 +24,7 @@ from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host.errors import ExitCode, ToolError
 
-NAME = "powervm"
+NAME = qemu.POWERVM
 GROUP, VOLUME = "vg0", "root"
 ROOT = f"/dev/mapper/{GROUP}-{VOLUME}"
 BOOT = Partition(grub.TYPE_LINUX, grub.BOOT.start, 1015)

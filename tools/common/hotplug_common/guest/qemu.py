@@ -11,6 +11,11 @@ from hotplug_host.errors import ExitCode, ToolError
 ACCELERATORS = ("tcg", "kvm")
 MAX_CPUS = {"ppc64le": 2048, "x86_64": 288}
 THREADS = {"ppc64le": (1, 2, 4, 8), "x86_64": (1, 2)}
+POWERVM = "powervm"
+"""Like a partition of PowerVM: its devices, firmware and boot loader."""
+POWERNV = {"powernv9": "power9", "powernv10": "power10"}
+"""Like a machine without a hypervisor, by the name of QEMU's: the processor."""
+POWERNV_THREADS = (1, 2, 4)
 
 CONSOLE_LOG = "console.log"
 CONSOLE_SOCKET = "console.sock"
@@ -76,8 +81,9 @@ class Machine:
     """Cores that can be added while the guest runs."""
     boot_disk: bool = False
     """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
-    like_powervm: bool = False
-    """The firmware boots the root disk. Disks, network and random numbers are PowerVM's virtual devices."""
+    like: str = ""
+    """What the guest is like, beside the lab's own: POWERVM, whose firmware boots the root disk, or one of
+    POWERNV, where OPAL firmware starts the kernel that QEMU loads."""
 
     @property
     def cpus(self) -> int:
@@ -87,7 +93,7 @@ class Machine:
     @property
     def by_firmware(self) -> bool:
         """Whether firmware and a boot loader start the kernel, and not QEMU."""
-        return self.boot_disk or self.like_powervm
+        return self.boot_disk or self.like == POWERVM
 
 
 def default_memory(cpus: int) -> int:
@@ -95,25 +101,31 @@ def default_memory(cpus: int) -> int:
     return -(-(768 + 16 * cpus) // MEMORY_STEP) * MEMORY_STEP
 
 
-def check(arch: Arch, cores: int, threads: int, accel: str, spare_cores: int = 0) -> None:
-    """Raise ToolError (USAGE) for a topology or accelerator QEMU cannot give this architecture."""
-    if threads not in THREADS[arch.name]:
-        allowed = ", ".join(map(str, THREADS[arch.name]))
+def threads(arch: Arch, like: str = "") -> tuple[int, ...]:
+    """Return how many threads a core may have."""
+    return POWERNV_THREADS if like in POWERNV else THREADS[arch.name]
+
+
+def check(
+    arch: Arch, cores: int, threads_each: int, accel: str, *, spare_cores: int = 0, like: str = ""
+) -> None:
+    """Raise ToolError (USAGE) for a topology or accelerator QEMU cannot give this kind of guest."""
+    what = like or arch.name
+    if threads_each not in threads(arch, like):
+        allowed = ", ".join(map(str, threads(arch, like)))
         raise ToolError(
-            f"{threads} threads per core on {arch.name}", f"choose one of {allowed}", ExitCode.USAGE
+            f"{threads_each} threads per core on {what}", f"choose one of {allowed}", ExitCode.USAGE
         )
-    if spare_cores and arch is not PPC64LE:
+    if spare_cores and (arch is not PPC64LE or like in POWERNV):
+        raise ToolError(f"spare cores on {what}", "only guests like an LPAR get cores later", ExitCode.USAGE)
+    if cores < 1 or (cores + spare_cores) * threads_each > MAX_CPUS[arch.name]:
         raise ToolError(
-            f"spare cores on {arch.name}", f"only guests of {PPC64LE.name} get cores later", ExitCode.USAGE
-        )
-    if cores < 1 or (cores + spare_cores) * threads > MAX_CPUS[arch.name]:
-        raise ToolError(
-            f"{cores + spare_cores} cores of {threads} threads on {arch.name}",
+            f"{cores + spare_cores} cores of {threads_each} threads on {arch.name}",
             f"ask for 1 to {MAX_CPUS[arch.name]} CPUs",
             ExitCode.USAGE,
         )
-    if accel == "kvm" and not arch.native:
-        raise ToolError(f"KVM cannot run {arch.name} on this machine", "use --accel tcg", ExitCode.USAGE)
+    if accel == "kvm" and (not arch.native or like in POWERNV):
+        raise ToolError(f"KVM cannot run {what} on this machine", "use --accel tcg", ExitCode.USAGE)
 
 
 def kernel_command_line(arch: Arch, extra: str = "", root: str = "/dev/vda") -> str:
@@ -127,7 +139,7 @@ def command(machine: Machine) -> list[str]:
 
     Relative names also keep socket paths under the 108 bytes a Unix socket may have.
     """
-    devices = POWERVM if machine.like_powervm else VIRTIO
+    devices = _devices(machine)
     return [
         machine.arch.qemu,
         *("-name", f"lpar-lab-{machine.name}"),
@@ -174,13 +186,34 @@ VIRTIO = Devices(
     "virtio-net-pci,netdev=net,romfile=",
     "virtio-rng-pci,rng=rng",
 )
-POWERVM = Devices(
+VSCSI = Devices(
     "scsi-hd,drive=root,bus=vscsi.0,serial=lab-root,bootindex=0",
     "scsi-hd,drive=seed,bus=vscsi.0,serial=lab-seed",
     "spapr-vlan,netdev=net",
     "spapr-rng,rng=rng",
     ("spapr-vscsi,id=vscsi",),
 )
+PCIE = Devices(
+    "virtio-blk-pci,bus=pcie.0,drive=root,serial=lab-root",
+    "virtio-blk-pci,bus=pcie.1,drive=seed,serial=lab-seed",
+    "virtio-net-pci,bus=pcie.2,netdev=net,romfile=",
+    "virtio-rng-pci,bus=pcie.3,rng=rng",
+    tuple(
+        bus
+        for number in range(4)
+        for bus in (
+            f"pnv-phb,chip-id=0,index={number},id=phb.{number}",
+            f"pnv-phb-root-port,bus=phb.{number},id=pcie.{number}",
+        )
+    ),
+)
+"""Each host bridge of such a machine has one port, and each port one slot."""
+
+
+def _devices(machine: Machine) -> Devices:
+    if machine.like == POWERVM:
+        return VSCSI
+    return PCIE if machine.like in POWERNV else VIRTIO
 
 
 def _processors(machine: Machine) -> str:
@@ -199,7 +232,9 @@ def _boot_disk() -> list[str]:
 
 def _machine(machine: Machine) -> list[str]:
     tcg = machine.accel == "tcg"
-    if machine.arch is PPC64LE:
+    if machine.like in POWERNV:
+        model, cpu = machine.like, POWERNV[machine.like]
+    elif machine.arch is PPC64LE:
         firmware = [] if machine.by_firmware else [VOF]
         model = ",".join(["pseries", *firmware, *TCG_CAPABILITIES]) if tcg else "pseries"
         cpu = "power10" if tcg else "host"

@@ -14,6 +14,8 @@ from hotplug_host.errors import ExitCode, ToolError
 SET = re.compile(r"^(CONFIG_\w+)=(.*)$")
 UNSET = re.compile(r"^# (CONFIG_\w+) is not set$")
 DEFAULT = ("base", "{arch}", "tracing")
+POWERNV = "powernv"
+"""The fragment of kernels that boot without a hypervisor as well, under OPAL."""
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ work; the log is silent.""",
     options.add_line(parser)
     options.add_arch(parser)
     options.add_shape(parser)
+    options.add_like(parser)
     options.add_variant(parser)
     options.add_fragments(parser)
     parser.add_argument(

@@ -64,11 +64,13 @@ periods, rendezvous and rebuilds by the chunk, and that no CPU of a chunk went a
   kernel-qualify speed
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited
   kernel-qualify speed --bare --cores 64 --iterations 0 --append smt-enabled=off --stock-modes none
-  kernel-qualify speed --arch x86_64 --cores 8""",
+  kernel-qualify speed --arch x86_64 --cores 8
+  kernel-qualify speed --like powernv10 --cores 4""",
     )
     options.add_line(parser)
     options.add_arch(parser)
     options.add_shape(parser)
+    options.add_like(parser)
     options.add_fragments(parser)
     options.add_iterations(
         parser, "timed switches of each kind, default: %(default)s; 0: only the one that is counted"
@@ -142,7 +144,7 @@ def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
         releases[kernel] = facts["release"]
         chunks = gains.chunks(facts)
     shape = (order.arch, order.cores, order.threads)
-    place = (settings.bare, settings.one_thread)
+    place = (settings.bare, settings.one_thread, order.like)
     run = gains.Run(*shape, chunks, releases, tuple(figures), *place)
     keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())

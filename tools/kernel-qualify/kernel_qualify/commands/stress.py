@@ -58,11 +58,13 @@ report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
   kernel-qualify stress --line 7.3 --fragment kasan
+  kernel-qualify stress --like powernv9 --cores 4
   kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",
     )
     options.add_line(parser)
     options.add_arch(parser)
     options.add_shape(parser)
+    options.add_like(parser)
     options.add_variant(parser)
     options.add_fragments(parser)
     parser.add_argument(

@@ -72,6 +72,8 @@ class Run:
     """whether the guests ran nothing beside the measurement"""
     one_thread: bool = False
     """whether all CPUs of a guest took turns on one thread of the emulator"""
+    like: str = ""
+    """what the guests were like, beside LPARs of the lab's own; see qemu.Machine"""
 
     @property
     def guest(self) -> str:
@@ -81,7 +83,8 @@ class Run:
     @property
     def place(self) -> tuple[str, ...]:
         """How the guests were run, in words: only runs of the same can be compared."""
-        return (*(("bare",) if self.bare else ()), *(("one thread",) if self.one_thread else ()))
+        words = (self.like, "bare" if self.bare else "", "one thread" if self.one_thread else "")
+        return tuple(word for word in words if word)
 
     @property
     def cpus(self) -> int:
@@ -158,7 +161,7 @@ def problems(run: Run) -> list[str]:
             found.append(f"{count} {name} for {run.chunks} chunk(s)")
     reasons = sorted({*patched.serially} - {ALONE})
     found += [f"CPUs of a chunk went one by one because of {reason}" for reason in reasons]
-    target = TARGETS.get((run.arch, run.cpus))
+    target = None if run.like else TARGETS.get((run.arch, run.cpus))
     if target:
         for name, asked, gain in (
             ("off against stock", target.off, run.gain("off", "plain")),
