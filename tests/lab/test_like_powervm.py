@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common.guest import powervm, qmp
+from hotplug_common.guest import installed, qemu, qmp
 from hotplug_timer.reader import Run, read_files
 from kernel_qualify.lab import BIN
 from tests import ROOT
@@ -87,7 +87,7 @@ def entry_of(config: str, release: str) -> str:
 
 @pytest.fixture(scope="module")
 def guest(lab: Lab) -> Iterator[Guest]:
-    lab.must("up", GUEST, "--like", powervm.NAME, timeout=7200)
+    lab.must("up", GUEST, "--like", qemu.POWERVM, timeout=7200)
     running = Guest(lab, lab.must("ssh", GUEST, "--", "uname -r").strip())
     running.ssh("update-grub")
     yield running
@@ -117,7 +117,7 @@ def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
     pid = guest.lab.qemu(GUEST)
     assert pid
     assert "-kernel" not in guest.lab.processes()[pid]
-    assert guest.ssh("findmnt --noheadings --output SOURCE,FSTYPE /").split() == [powervm.ROOT, "xfs"]
+    assert guest.ssh("findmnt --noheadings --output SOURCE,FSTYPE /").split() == [installed.ROOT, "xfs"]
     assert "BOOT_IMAGE=/vmlinux-" in guest.ssh("cat /proc/cmdline")
     assert "Radix" in guest.ssh("grep ^MMU /proc/cpuinfo")
     assert {"ibmvscsi", "ibmveth", "dm_mod", "xfs", "nf_tables"} <= set(guest.ssh("lsmod").split())

@@ -149,7 +149,7 @@ def test_a_boot_loader_comes_when_it_is_asked_for(
     assert [request.boot_loader for request in requests] == [wanted]
 
 
-def test_a_guest_like_powervm_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
+def test_a_guest_like_a_host_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ups: list[tuple[lifecycle.Request, object]] = []
@@ -158,8 +158,12 @@ def test_a_guest_like_powervm_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
     monkeypatch.setattr(cli.rootfs, "build", lambda *words: styles.append(words[-1].name))
     monkeypatch.setattr(lifecycle, "up", lambda request, kernel, *_: ups.append((request, kernel)))
     assert cli.main(["up", "a", "--like", "powervm"]) == ExitCode.OK
-    ((request, kernel),) = ups
-    assert (request.like, request.cpus, kernel, styles) == ("powervm", 16, None, ["powervm"])
+    assert cli.main(["up", "a", "--like", "server"]) == ExitCode.OK
+    assert styles == ["powervm", "server"]
+    assert [(request.like, request.arch.name, request.cpus, kernel) for request, kernel in ups] == [
+        ("powervm", "ppc64le", 16, None),
+        ("server", "x86_64", 4, None),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,18 @@ MACHINES = {
         command_line="in grub.cfg",
         like=qemu.POWERVM,
     ),
+    "x86_64-server": qemu.Machine(
+        name="pc",
+        arch=arch.X86_64,
+        cores=4,
+        threads=2,
+        memory=2560,
+        accel="tcg",
+        ssh_port=40028,
+        kernel=Path(),
+        command_line="in grub.cfg",
+        like=qemu.SERVER,
+    ),
     "ppc64le-powernv9": qemu.Machine(
         name="metal",
         arch=arch.PPC64LE,

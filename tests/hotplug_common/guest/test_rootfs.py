@@ -6,7 +6,7 @@ import pytest
 
 from hotplug_common import arch
 from hotplug_common import needs as preflight
-from hotplug_common.guest import powervm, rootfs
+from hotplug_common.guest import installed, rootfs
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
@@ -181,7 +181,7 @@ def test_what_no_other_release_mends_is_an_error(
 
 
 def test_only_a_quick_guest_does_without_the_units_of_any_host() -> None:
-    quick, full = rootfs.PLAIN, powervm.Style()
+    quick, full = rootfs.PLAIN, installed.PowerVM()
     assert {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} <= set(quick.links())
     assert set(rootfs.FOR_SPEED) <= set(quick.files())
     assert not {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} & set(full.links())

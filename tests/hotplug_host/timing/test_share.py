@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -9,8 +10,11 @@ from hotplug_host.timing import share
 
 
 @pytest.fixture
-def allowed() -> set[int]:
-    return os.sched_getaffinity(0)
+def allowed() -> Iterator[set[int]]:
+    """Return the CPUs that this process may use, and give it those back for the tests that follow."""
+    cpus = os.sched_getaffinity(0)
+    yield cpus
+    os.sched_setaffinity(0, cpus)
 
 
 def test_threads_that_share_a_cpu_are_seen(allowed: set[int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Programs of the host: where they are, and how its ppc64_cpu switches SMT."""
+"""Programs of the host: where they are, how ppc64_cpu switches SMT, and what reports its level."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotplug_host.sysfs import SMT_CONTROL
+from hotplug_host.sysfs import SMT_ACTIVE, SMT_CONTROL, Sysfs
 
 #: A connection for one command may have a PATH without them.
 ADMINISTRATORS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -29,6 +29,15 @@ class Ppc64Cpu:
     knows_control: bool
     #: BY_CONTROL or ONE_BY_ONE, on this kernel.
     switches_by: str
+
+
+@dataclass(frozen=True)
+class Smt:
+    """What switches SMT here, smt/control or ppc64_cpu, and the level and activity it reports."""
+
+    interface: str | None
+    level: str | None
+    active: str | None
 
 
 def find_program(name: str) -> str | None:
@@ -52,6 +61,18 @@ def read_ppc64_cpu(control: str | None) -> Ppc64Cpu | None:
         knows = False
     by_control = knows and control not in NO_CONTROL
     return Ppc64Cpu(path, _package_version(path), knows, BY_CONTROL if by_control else ONE_BY_ONE)
+
+
+def read_smt(fs: Sysfs) -> Smt:
+    """Ask smt/control, or ppc64_cpu where the kernel does not switch by it."""
+    control, active = fs.read_optional(SMT_CONTROL), fs.read_optional(SMT_ACTIVE)
+    # POWER before 6.6 has the file, and it does nothing there.
+    if control not in (None, "notimplemented"):
+        return Smt(BY_CONTROL, control, active)
+    program = find_program("ppc64_cpu")
+    if program is None:
+        return Smt(None, None, active)
+    return Smt("ppc64_cpu", smt_from_ppc64_cpu(output_of([program, "--smt"]) or ""), active)
 
 
 def smt_from_ppc64_cpu(output: str) -> str | None:

@@ -272,7 +272,7 @@ def _add_trace(commands: Commands) -> None:
     trace = add_subcommand(
         commands,
         "trace",
-        summary="say where the time of a traced switch went",
+        summary="report where the time of a traced switch went",
         description=TRACE_DESCRIPTION,
         examples=TRACE_EPILOG,
     )

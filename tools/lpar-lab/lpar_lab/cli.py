@@ -15,7 +15,7 @@ from typing import Any
 from hotplug_common import arch
 from hotplug_common.arguments import line, variant
 from hotplug_common.command import in_lab
-from hotplug_common.guest import powervm, qemu, rootfs, ssh
+from hotplug_common.guest import installed, qemu, rootfs, ssh
 from hotplug_common.kernel import (
     artifact,
     build,
@@ -40,8 +40,9 @@ from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, sta
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
-STYLES: dict[str, rootfs.Style] = {powervm.NAME: powervm.Style()}
-LIKE = (powervm.NAME, *qemu.POWERNV)
+STYLES: dict[str, rootfs.Style] = {style.name: style for style in (installed.PowerVM(), installed.Server())}
+LIKE = {qemu.SERVER: arch.X86_64, **dict.fromkeys([qemu.POWERVM, *qemu.POWERNV], arch.PPC64LE)}
+"""What guests may be like, and the architecture that such have."""
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -215,7 +216,7 @@ def _host_options(command: argparse._ActionsContainer) -> None:
     command.add_argument(
         "--plan-only",
         action="store_true",
-        help="only say what differs from the configuration, what it lacks, and what the build takes",
+        help="only print what differs from the configuration, what it lacks, and what the build takes",
     )
 
 
@@ -299,6 +300,7 @@ def _add_up(commands: Any) -> None:
         "  lpar-lab up lab1 --threads 1 --boot-loader grub\n"
         "  lpar-lab up lab1 --cores 2 --spare-cores 1\n"
         "  lpar-lab up lpar1 --like powervm\n"
+        "  lpar-lab up pc1 --like server --cores 4\n"
         "  lpar-lab up metal1 --like powernv10 --variant patched",
     )
     command.add_argument("name", metavar="NAME", help="the guest's name")
@@ -327,9 +329,10 @@ def _add_up(commands: Any) -> None:
         "--like",
         choices=LIKE,
         help="powervm: boot Debian's own kernel like a partition of PowerVM, by firmware, GRUB and an initial"
-        " RAM disk, with root on XFS, LVM and virtual SCSI, and virtual Ethernet; powernv9, powernv10: boot"
-        " the lab's kernel like a machine without a hypervisor, under OPAL, with 4 threads per core at most"
-        " (default: like an LPAR, with the lab's kernel and virtio devices)",
+        " RAM disk, with root on XFS, LVM and virtual SCSI, and virtual Ethernet; server: the same like an"
+        " x86-64 server, by UEFI, with SATA; powernv9, powernv10: boot the lab's kernel like a machine"
+        " without a hypervisor, under OPAL, with 4 threads per core at most (default: like an LPAR, with the"
+        " lab's kernel and virtio devices)",
     )
     command.add_argument(
         "--spare-cores",
@@ -387,7 +390,7 @@ def _add_status(commands: Any) -> None:
     command = _add(
         commands,
         "status",
-        "show the guests, and what their consoles say",
+        "show the guests, and what their consoles show",
         "  lpar-lab status\n  lpar-lab status --json",
     )
     command.add_argument("--json", action="store_true", help="a JSON list on standard output")
@@ -567,6 +570,9 @@ def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 
 
 def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if arguments.like:
+        _check_like(arguments)
+        arguments.arch = LIKE[arguments.like].name
     request = lifecycle.Request(
         name=arguments.name,
         arch=arch.by_name(arguments.arch),
@@ -581,27 +587,25 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
         like=arguments.like or "",
     )
-    _check_like(arguments)
     lifecycle.check_request(request)
     lifecycle.refuse_if_running(request.name, paths)
     if arguments.ssh_port:
         ssh.choose_port(arguments.ssh_port)
-    kernel = None if arguments.like == powervm.NAME else _chosen_kernel(arguments, paths, say)
+    kernel = None if arguments.like in qemu.INSTALLED else _chosen_kernel(arguments, paths, say)
     disk = rootfs.build(request.arch, paths, say, STYLES.get(arguments.like, rootfs.PLAIN))
     lifecycle.up(request, kernel, disk, paths, say)
     return ExitCode.OK
 
 
 def _check_like(arguments: argparse.Namespace) -> None:
-    """Raise ToolError (USAGE) for options of guests that are started otherwise."""
-    if not arguments.like:
-        return
+    """Raise ToolError (USAGE) for options that such a guest cannot have."""
+    wanted = LIKE[arguments.like].name
     others = {
-        "--arch": arguments.arch != arch.PPC64LE.name,
+        "--arch": arguments.arch not in (arch.PPC64LE.name, wanted),
         "--boot-loader": arguments.boot_loader != NO_BOOT_LOADER,
     }
-    hint = "such a guest is ppc64le, and OPAL starts its kernel"
-    if arguments.like == powervm.NAME:
+    hint = f"such a guest is {wanted}, and OPAL starts its kernel"
+    if arguments.like in qemu.INSTALLED:
         hint = "such a guest boots what is installed on its disk: install a package there"
         others |= {
             "--kernel": arguments.kernel,

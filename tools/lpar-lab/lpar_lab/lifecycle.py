@@ -15,7 +15,7 @@ from pathlib import Path
 from hotplug_common import lock, process
 from hotplug_common import needs as preflight
 from hotplug_common.arch import Arch
-from hotplug_common.guest import console, deadlock, grub, powervm, qemu, qmp, seed, ssh
+from hotplug_common.guest import console, deadlock, grub, installed, qemu, qmp, seed, ssh
 from hotplug_common.guest.console import Finding, Severity
 from hotplug_common.guest.qemu import Machine
 from hotplug_common.guest.rootfs import Disk, make_overlay
@@ -33,7 +33,7 @@ PROGRESS_S = 10.0
 QUIT_GRACE_S = 5.0
 COMMAND_TIMEOUT_S = 60.0
 EXEC_S = 5.0
-POWERVM_S = 900.0
+INSTALLED_S = 900.0
 """Firmware and boot loader read kernel and initial RAM disk, and more services start."""
 SETTLE_S = 2.0
 """After a panic or oops shows, time for the rest of its lines to reach the log."""
@@ -75,11 +75,11 @@ class Request:
         """Seconds to wait for SSH: booting under emulation takes longer the more CPUs there are."""
         if self.timeout is not None:
             return self.timeout
-        return 2.0 * self.cpus + (POWERVM_S if self.like == qemu.POWERVM else 240.0)
+        return 2.0 * self.cpus + (INSTALLED_S if self.like in qemu.INSTALLED else 240.0)
 
     def effective_memory(self) -> int:
         """MiB of memory: a distribution's kernel and its initial RAM disk need more."""
-        least = powervm.MEMORY if self.like == qemu.POWERVM else 0
+        least = installed.MEMORY if self.like in qemu.INSTALLED else 0
         return self.memory or max(least, qemu.default_memory(self.most_cpus))
 
 
@@ -123,6 +123,8 @@ def check_request(request: Request) -> None:
     shape = (request.cores, request.threads)
     qemu.check(request.arch, *shape, request.accel, spare_cores=request.spare_cores, like=request.like)
     preflight.require(preflight.guest(request.arch))
+    if request.like == qemu.SERVER and not all(file.is_file() for file in qemu.UEFI):
+        raise ToolError(f"not installed: {qemu.UEFI[0].name}", "apt-get install ovmf", ExitCode.ENVIRONMENT)
     if request.boot_loader:
         preflight.require(preflight.file_system())
 
@@ -177,6 +179,8 @@ def _start(
         defaults = [Member(grub.DEFAULTS, grub.defaults(command_line), 0o644)] if request.boot_loader else []
         seed.write(folder, request.name, port, defaults)
         make_overlay(disk, folder)
+        if request.like == qemu.SERVER:
+            shutil.copyfile(qemu.UEFI[1], folder / qemu.UEFI[1].name)
         if request.boot_loader and kernel:
             grub.write(disk.boot, request.arch, kernel, command_line, folder / qemu.BOOT)
         machine = Machine(

@@ -30,7 +30,7 @@ MOUNT = f"systemd.mount-extra=LABEL={LABEL}:/boot:ext4"
 
 SECTOR = 512
 MIB = 1 << 20
-TYPE_PREP, TYPE_LINUX, TYPE_LVM = 0x41, 0x83, 0x8E
+TYPE_PREP, TYPE_LINUX, TYPE_LVM, TYPE_EFI = 0x41, 0x83, 0x8E, 0xEF
 ACTIVE = 0x80
 BOOT_CODE, TABLE = 440, 446
 """Bytes of the first sector that the BIOS runs, and where the partition table begins."""
@@ -99,7 +99,14 @@ def hooks(arch: Arch) -> list[str]:
 
     grub-install itself wants to see the guest's disks.
     """
-    platform = PLATFORMS[arch.name]
+    return [
+        *image_hooks(PLATFORMS[arch.name]),
+        'chroot "$1" grub-editenv /boot/grub/grubenv create',
+    ]
+
+
+def image_hooks(platform: Platform) -> list[str]:
+    """Return what mmdebstrap does for the modules and the core image of a platform."""
     folder = f"/boot/grub/{platform.name}"
     files = " ".join(f'"$1"/usr/lib/grub/{platform.name}/{name}' for name in platform.files)
     return [
@@ -107,7 +114,6 @@ def hooks(arch: Arch) -> list[str]:
         f'cp {files} "$1"{folder}',
         f'chroot "$1" grub-mkimage --format={platform.name} --output={folder}/{platform.core} --prefix=/grub'
         f" --config=/boot/grub/load.cfg {' '.join(platform.modules)}",
-        'chroot "$1" grub-editenv /boot/grub/grubenv create',
     ]
 
 

@@ -13,9 +13,15 @@ MAX_CPUS = {"ppc64le": 2048, "x86_64": 288}
 THREADS = {"ppc64le": (1, 2, 4, 8), "x86_64": (1, 2)}
 POWERVM = "powervm"
 """Like a partition of PowerVM: its devices, firmware and boot loader."""
+SERVER = "server"
+"""Like an x86-64 server: UEFI firmware and boot loader, SATA disks."""
 POWERNV = {"powernv9": "power9", "powernv10": "power10"}
 """Like a machine without a hypervisor, by the name of QEMU's: the processor."""
 POWERNV_THREADS = (1, 2, 4)
+INSTALLED = (POWERVM, SERVER)
+"""Guests whose kernel is installed on their disk."""
+UEFI = (Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd"))
+"""Firmware, and what it keeps its variables in: each guest has a copy in its folder."""
 
 CONSOLE_LOG = "console.log"
 CONSOLE_SOCKET = "console.sock"
@@ -82,8 +88,8 @@ class Machine:
     boot_disk: bool = False
     """The firmware boots the disk BOOT in the guest's folder, which holds the kernel and its command line."""
     like: str = ""
-    """What the guest is like, beside the lab's own: POWERVM, whose firmware boots the root disk, or one of
-    POWERNV, where OPAL firmware starts the kernel that QEMU loads."""
+    """What the guest is like, beside the lab's own: POWERVM or SERVER, whose firmware boots the root disk, or
+    one of POWERNV, where OPAL firmware starts the kernel that QEMU loads."""
 
     @property
     def cpus(self) -> int:
@@ -93,7 +99,7 @@ class Machine:
     @property
     def by_firmware(self) -> bool:
         """Whether firmware and a boot loader start the kernel, and not QEMU."""
-        return self.boot_disk or self.like == POWERVM
+        return self.boot_disk or self.like in INSTALLED
 
 
 def default_memory(cpus: int) -> int:
@@ -139,7 +145,7 @@ def command(machine: Machine) -> list[str]:
 
     Relative names also keep socket paths under the 108 bytes a Unix socket may have.
     """
-    devices = _devices(machine)
+    devices = OF_KIND.get(machine.like, VIRTIO)
     return [
         machine.arch.qemu,
         *("-name", f"lpar-lab-{machine.name}"),
@@ -147,6 +153,7 @@ def command(machine: Machine) -> list[str]:
         # A POWER guest tells QEMU of its panic; by default that is the end of both.
         *("-action", "panic=none"),
         *_machine(machine),
+        *(_uefi() if machine.like == SERVER else []),
         *(["-icount", "shift=0,sleep=off"] if machine.icount else []),
         *(["-plugin", machine.plugin] if machine.plugin else []),
         *("-smp", _processors(machine)),
@@ -210,10 +217,22 @@ PCIE = Devices(
 """Each host bridge of such a machine has one port, and each port one slot."""
 
 
-def _devices(machine: Machine) -> Devices:
-    if machine.like == POWERVM:
-        return VSCSI
-    return PCIE if machine.like in POWERNV else VIRTIO
+SATA = Devices(
+    "ide-hd,drive=root,bus=ide.0,serial=lab-root,bootindex=0",
+    "ide-cd,drive=seed,bus=ide.1,serial=lab-seed",
+    "e1000e,netdev=net,romfile=",
+    "virtio-rng-pci,rng=rng",
+)
+OF_KIND = {POWERVM: VSCSI, SERVER: SATA, **dict.fromkeys(POWERNV, PCIE)}
+"""Devices by what the guest is like."""
+
+
+def _uefi() -> list[str]:
+    code, variables = UEFI
+    return [
+        *("-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={code}"),
+        *("-drive", f"if=pflash,unit=1,format=raw,file={variables.name}"),
+    ]
 
 
 def _processors(machine: Machine) -> str:

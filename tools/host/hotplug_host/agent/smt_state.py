@@ -11,8 +11,7 @@ from hotplug_host import placement
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
-from hotplug_host.preflight.facts import read_smt
-from hotplug_host.programs import find_program
+from hotplug_host.programs import find_program, read_smt
 from hotplug_host.restore import bring_cpus
 from hotplug_host.sysfs import SMT_CONTROL, Sysfs
 from hotplug_host.topology import read_control, read_online, read_present

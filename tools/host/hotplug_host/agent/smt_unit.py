@@ -21,7 +21,7 @@ from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.holder import APPLIED, LOCK, PERSISTS, read_applied, write_record
 from hotplug_host.lease import own_run
-from hotplug_host.preflight.facts import read_smt
+from hotplug_host.programs import read_smt
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.topology import read_online
 

@@ -52,9 +52,9 @@ MAX_PPM = 500.0
 SELFTEST_S = 600.0
 DESCRIPTION = "Checks clocks: what a call costs, whether they drift, and whether they ever go backwards."
 SCALE_DESCRIPTION = """\
-Let 1, 2, 4, ... threads read the clock at the same time, each as fast as it can, and say what a call costs,
-how many there are in a second, and whether every thread gets its share. A clock that scales costs the same
-with every number of threads.
+Let 1, 2, 4, ... threads read the clock at the same time, each as fast as it can, and report what a call
+costs, how many there are in a second, and whether every thread gets its share. A clock that scales costs the
+same with every number of threads.
 """
 SCALE_EPILOG = """\
 examples:
@@ -143,7 +143,7 @@ examples:
   clock-check audit --measured order.jsonl --measured scale.jsonl --json
 
 The one recommended is the fastest that nothing speaks against. Only root may read the kernel's log on
-most hosts: without it, the audit says so.
+most hosts: without it, the audit reports that.
 """
 
 

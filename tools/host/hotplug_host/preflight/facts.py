@@ -24,15 +24,8 @@ from hotplug_host.preflight.installed import Installed, read_installed
 from hotplug_host.preflight.lpar import Platform, read_platform
 from hotplug_host.preflight.system import CRASH_LOADED, FADUMP, read_mounts
 from hotplug_host.preflight.workloads import Workloads, read_workloads
-from hotplug_host.programs import (
-    BY_CONTROL,
-    Ppc64Cpu,
-    find_program,
-    output_of,
-    read_ppc64_cpu,
-    smt_from_ppc64_cpu,
-)
-from hotplug_host.sysfs import BOOT_ID, BULK_CHUNK, CPU_DIR, SMT_ACTIVE, Sysfs
+from hotplug_host.programs import Ppc64Cpu, Smt, find_program, read_ppc64_cpu, read_smt
+from hotplug_host.sysfs import BOOT_ID, BULK_CHUNK, CPU_DIR, Sysfs
 from hotplug_host.topology import read_control, read_topology
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
@@ -52,15 +45,6 @@ class Cpus:
     threads_per_core: int | None
     isolated: str
     nohz_full: str
-
-
-@dataclass(frozen=True)
-class Smt:
-    """What switches SMT here, smt/control or ppc64_cpu, and the level and activity it reports."""
-
-    interface: str | None
-    level: str | None
-    active: str | None
 
 
 @dataclass(frozen=True)
@@ -218,18 +202,6 @@ def _read_cpus(fs: Sysfs) -> tuple[Cpus, frozenset[int], frozenset[int]]:
 def _nohz_full(text: str | None) -> str:
     """Return a CPU list; kernels write "(null)" for none."""
     return "" if text in (None, "(null)") else str(text)
-
-
-def read_smt(fs: Sysfs) -> Smt:
-    """Ask smt/control, or ppc64_cpu where the kernel does not switch by it."""
-    control, active = read_control(fs), fs.read_optional(SMT_ACTIVE)
-    # POWER before 6.6 has the file, and it does nothing there.
-    if control not in (None, "notimplemented"):
-        return Smt(BY_CONTROL, control, active)
-    program = find_program("ppc64_cpu")
-    if program is None:
-        return Smt(None, None, active)
-    return Smt("ppc64_cpu", smt_from_ppc64_cpu(output_of([program, "--smt"]) or ""), active)
 
 
 def _read_kexec(fs: Sysfs) -> Kexec:

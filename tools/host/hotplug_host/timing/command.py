@@ -83,14 +83,14 @@ examples:
   hotplug-timer smt off --expedite
   hotplug-timer smt 4 --expedite --tune-fqs
 
-Where everything is as asked for already, it says so and writes nothing.
+Where everything is as asked for already, it reports that and writes nothing.
 It refuses when a setting is not as the kernel booted: somebody else holds it then.
 """
-PREFLIGHT_SUMMARY = "say whether this host is fit for a switch, a timing or an A/B run"
+PREFLIGHT_SUMMARY = "report whether this host is fit for a switch, a timing or an A/B run"
 PREFLIGHT_DESCRIPTION = """\
-Say whether this host is fit for what is planned: go, go-with-warnings, or no-go, each reason with what to do
-about it. Reads CPUs, SMT, how the LPAR shares its processors, what kexec needs, kdump, ppc64_cpu and its way,
-room on the disks, the lock of a run, and what is bound to CPUs that smt=off takes: tasks, cpusets.
+Report whether this host is fit for what is planned: go, go-with-warnings, or no-go, each reason with what to
+do about it. Reads CPUs, SMT, how the LPAR shares its processors, what kexec needs, kdump, ppc64_cpu and its
+way, room on the disks, the lock of a run, and what is bound to CPUs that smt=off takes: tasks, cpusets.
 Changes nothing. A host that is no-go ends it with exit code 3; with --json the verdict is in what it prints.
 """
 PREFLIGHT_EPILOG = """\
@@ -346,7 +346,7 @@ def add_preflight_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="say whether FILE is there; may be given again",
+        help="report whether FILE is there; may be given again",
     )
     parser.add_argument(
         "--rollback",

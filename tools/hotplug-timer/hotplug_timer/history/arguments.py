@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
 DESCRIPTION = """\
-Keep the history of scheduled runs, and say since when a switch takes longer or shorter. A series is the
+Keep the history of scheduled runs, and report since when a switch takes longer or shorter. A series is the
 medians of one host, variant and operation under the same conditions: CPUs, emulated or not, boot method,
 driver, RCU expedited or not.
 """

@@ -1,4 +1,4 @@
-"""The disk of a guest like a PowerVM partition: what is on it, where, and what is undone when it fails."""
+"""Disks with an installed kernel: what is on them, where, and what is undone when making one fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from hotplug_common import arch
 from hotplug_common.debian import Package
-from hotplug_common.guest import grub, powervm, rootfs
+from hotplug_common.guest import grub, installed, rootfs
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
 from tests.hotplug_common.guest.test_grub import partitions
@@ -19,23 +19,23 @@ RELEASE = "6.12.107+deb13-powerpc64le"
 
 
 def test_the_seed_is_looked_for_where_this_bus_has_it() -> None:
-    unit = powervm.Style().files()[rootfs.SEED_UNIT].decode()
+    unit = installed.PowerVM().files()[rootfs.SEED_UNIT].decode()
     assert "virtio" not in unit
     assert unit.count(r"by\x2did-scsi\x2d0QEMU_QEMU_HARDDISK_lab\x2dseed.device") == 2
     assert "--file=/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_lab-seed " in unit
 
 
 def test_the_root_is_a_logical_volume_and_boot_a_partition() -> None:
-    files = {path: content.decode() for path, content in powervm.Style().files().items()}
+    files = {path: content.decode() for path, content in installed.PowerVM().files().items()}
     assert "/dev/mapper/vg0-root / xfs" in files["etc/fstab"]
     assert f"LABEL={grub.LABEL} /boot ext4" in files["etc/fstab"]
     assert "console=hvc0" in files[grub.DEFAULTS]
-    assert "root=/dev/mapper/vg0-root" in powervm.command_line()
-    assert "disable_radix" not in powervm.command_line()
+    assert "root=/dev/mapper/vg0-root" in installed.PowerVM().command_line()
+    assert "disable_radix" not in installed.PowerVM().command_line()
 
 
 def test_the_firewall_is_there_and_starts() -> None:
-    style = powervm.Style()
+    style = installed.PowerVM()
     assert style.links()["etc/systemd/system/sysinit.target.wants/nftables.service"].endswith(
         "/nftables.service"
     )
@@ -44,7 +44,7 @@ def test_the_firewall_is_there_and_starts() -> None:
 
 
 def test_the_kernel_is_installed_from_what_was_fetched_and_its_package_does_not_stay() -> None:
-    install = powervm.Style().hooks(arch.PPC64LE)[-3:]
+    install = installed.PowerVM().hooks(arch.PPC64LE)[-3:]
     assert install == [
         'cp "$LPAR_LAB_WORK"/kernel.deb "$1"/root/kernel.deb',
         'chroot "$1" dpkg --install /root/kernel.deb',
@@ -53,7 +53,7 @@ def test_the_kernel_is_installed_from_what_was_fetched_and_its_package_does_not_
 
 
 def test_it_is_another_disk_than_the_plain_one() -> None:
-    style = powervm.Style()
+    style = installed.PowerVM()
     assert rootfs.cache_key(arch.PPC64LE, "trixie", style) != rootfs.cache_key(arch.PPC64LE, "trixie")
     assert {"lvm2", "xfsprogs", "initramfs-tools", "openssh-server"} <= set(
         rootfs.packages(arch.PPC64LE, style)
@@ -63,7 +63,7 @@ def test_it_is_another_disk_than_the_plain_one() -> None:
 def test_the_newest_release_comes_first() -> None:
     names = [f"linux-image-{release}" for release in ("6.12.99+deb13-powerpc64le", RELEASE)]
     others = [f"linux-image-{RELEASE}-64k", "linux-image-powerpc64le"]
-    assert powervm.newest_first([*names, *others]) == [names[1], names[0]]
+    assert installed.newest_first([*names, *others], installed.PowerVM.kernel_name) == [names[1], names[0]]
 
 
 class Archive:
@@ -98,15 +98,15 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> type[Archive]:
     class One(Archive):
         pass
 
-    monkeypatch.setattr(powervm, "Apt", One)
-    monkeypatch.setattr(powervm.debian, "mirrors", lambda: {"Debian": "http://mirror.example.org"})
+    monkeypatch.setattr(installed, "Apt", One)
+    monkeypatch.setattr(installed.debian, "mirrors", lambda: {"Debian": "http://mirror.example.org"})
     return One
 
 
 def fetched(tmp_path: Path, said: list[str]) -> str:
     paths = Paths(tmp_path, tmp_path, tmp_path)
-    powervm.Style().prepare(arch.PPC64LE, tmp_path, paths, said.append)
-    return (tmp_path / powervm.KERNEL_DEB).read_text()
+    installed.PowerVM().prepare(arch.PPC64LE, tmp_path, paths, said.append)
+    return (tmp_path / installed.KERNEL_DEB).read_text()
 
 
 def test_a_kernel_that_the_mirror_lacks_is_passed_over(
@@ -157,14 +157,14 @@ def test_the_logical_volume_is_found_without_a_device_mapper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = Tools()
-    monkeypatch.setattr(powervm, "must", tools)
+    monkeypatch.setattr(installed, "must", tools)
     image = tmp_path / "disk.img"
-    with powervm.logical_volume(image, powervm.PHYSICAL) as device:
+    with installed.logical_volume(image, installed.PHYSICAL) as device:
         assert tools.open == {device}
-    start = powervm.PHYSICAL.start * MIB
+    start = installed.PHYSICAL.start * MIB
     loops = [words[3:5] for words in tools.calls if "--find" in words]
     assert loops == [
-        [f"--offset={start}", f"--sizelimit={powervm.PHYSICAL.size * MIB}"],
+        [f"--offset={start}", f"--sizelimit={installed.PHYSICAL.size * MIB}"],
         [f"--offset={start + MIB}", "--sizelimit=5364514816"],
     ]
     assert tools.open == set()
@@ -178,10 +178,10 @@ def test_no_loop_device_is_left_when_a_tool_fails(
     fails: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = Tools(fails)
-    monkeypatch.setattr(powervm, "must", tools)
+    monkeypatch.setattr(installed, "must", tools)
     with (
         pytest.raises(ToolError, match=f"{fails} failed"),
-        powervm.logical_volume(tmp_path / "disk.img", powervm.PHYSICAL),
+        installed.logical_volume(tmp_path / "disk.img", installed.PHYSICAL),
     ):
         pytest.fail("there is no volume")
     assert tools.open == set()
@@ -191,20 +191,20 @@ def test_a_file_system_is_unmounted_when_its_use_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools = Tools()
-    monkeypatch.setattr(powervm, "must", tools)
-    with pytest.raises(KeyboardInterrupt), powervm.mounted("/dev/loop1", tmp_path / "root"):
+    monkeypatch.setattr(installed, "must", tools)
+    with pytest.raises(KeyboardInterrupt), installed.mounted("/dev/loop1", tmp_path / "root"):
         raise KeyboardInterrupt
     assert [words[0] for words in tools.calls] == ["mount", "umount"]
 
 
 def test_the_partitions_follow_each_other() -> None:
-    outside = grub.power_outside(b"core", powervm.BOOT, powervm.PHYSICAL)
+    outside = grub.power_outside(b"core", installed.BOOT, installed.PHYSICAL)
     sector = bytes(grub.TABLE) + outside[grub.TABLE]
     found = partitions(sector)
     assert [kind for kind, _, _ in found] == [0x41, 0x83, 0x8E]
     ends = [start + size for _, start, size in found]
     assert [start for _, start, _ in found] == [MIB, *ends[:-1]]
-    assert f"{ends[-1] // MIB}M" == powervm.Style.size
+    assert f"{ends[-1] // MIB}M" == installed.PowerVM.size
 
 
 @pytest.mark.parametrize(
@@ -214,23 +214,50 @@ def test_one_kernel_with_its_initial_ram_disk_is_wanted(names: list[str], tmp_pa
     for name in names:
         (tmp_path / name).touch()
     with pytest.raises(ToolError, match="/boot of the new disk holds"):
-        powervm.only_release(tmp_path)
+        installed.only_release(tmp_path, "vmlinux")
     (tmp_path / "one").mkdir()
     for name in ("vmlinux", "initrd.img"):
         (tmp_path / "one" / f"{name}-{RELEASE}").touch()
-    assert powervm.only_release(tmp_path / "one") == RELEASE
+    assert installed.only_release(tmp_path / "one", "vmlinux") == RELEASE
 
 
 def test_only_root_makes_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rootfs.preflight, "require", lambda *_: None)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(ToolError, match="only root") as caught:
-        powervm.Style().check()
+        installed.PowerVM().check()
     assert caught.value.code is ExitCode.ENVIRONMENT
 
 
 def test_grub_loads_the_initial_ram_disk() -> None:
-    config = grub.config(arch.PPC64LE, RELEASE, powervm.command_line(), f"initrd.img-{RELEASE}")
+    config = grub.config(arch.PPC64LE, RELEASE, installed.PowerVM().command_line(), f"initrd.img-{RELEASE}")
     assert f"\tlinux\t/vmlinux-{RELEASE} root=/dev/mapper/vg0-root rw" in config
     assert f"\n\tinitrd\t/initrd.img-{RELEASE}\n" in config
     assert config.count("initrd") == 2, "not in the comment, where its second line would be a command"
+
+
+def test_a_server_has_a_kernel_of_its_own_and_firmware_finds_grub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    style = installed.Server()
+    files = {path: content.decode() for path, content in style.files().items()}
+    assert r"by\x2did-ata\x2dQEMU_DVD\x2dROM_lab\x2dseed.device" in files[rootfs.SEED_UNIT]
+    assert "console=ttyS0" in files[grub.DEFAULTS]
+    assert style.kernel_name.fullmatch("linux-image-6.12.107+deb13-amd64")
+    assert not style.kernel_name.fullmatch("linux-image-6.12.107+deb13-amd64-unsigned")
+    packages = rootfs.packages(arch.X86_64, style)
+    assert {"grub-efi-amd64-bin", "grub-pc-bin", "lvm2"} <= set(packages)
+    assert "--format=x86_64-efi --output=/boot/grub/x86_64-efi/grub.efi" in " ".join(style.hooks(arch.X86_64))
+
+    tools = Tools()
+    monkeypatch.setattr(installed, "must", tools)
+    image, boot = tmp_path / "disk.img", tmp_path / "boot"
+    (boot / "grub/x86_64-efi").mkdir(parents=True)
+    (boot / "grub/x86_64-efi/grub.efi").write_text("core")
+    image.write_bytes(bytes(1024))
+    style.make_bootable(image, boot, tmp_path)
+    found = partitions(image.read_bytes()[:512])
+    assert [kind for kind, _, _ in found] == [0xEF, 0x83, 0x8E]
+    assert [words[0] for words in tools.calls] == ["mformat", "mmd", "mcopy"]
+    assert {words[2] for words in tools.calls} == {f"{image}@@{MIB}"}
+    assert tools.calls[-1][3:] == [str(boot / "grub/x86_64-efi/grub.efi"), "::/EFI/BOOT/BOOTX64.EFI"]

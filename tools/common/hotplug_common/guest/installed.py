@@ -1,6 +1,7 @@
-"""The base disk of guests that boot like a PowerVM partition: Debian's own kernel and initial RAM disk.
+"""The base disks of guests that boot like hosts: Debian's own kernel and initial RAM disk, started by GRUB.
 
-GRUB in a PReP partition, /boot on ext4, the root file system on XFS in a logical volume.
+/boot is on ext4, the root file system on XFS in a logical volume. What firmware starts comes before them: a
+PReP partition with GRUB for a partition of PowerVM, an EFI system partition for an x86-64 server.
 """
 
 from __future__ import annotations
@@ -14,17 +15,16 @@ from functools import cmp_to_key
 from pathlib import Path
 
 from hotplug_common import debian, process
-from hotplug_common.arch import PPC64LE, Arch
+from hotplug_common.arch import PPC64LE, X86_64, Arch
 from hotplug_common.debian import Apt, Suite
 from hotplug_common.guest import grub, qemu, rootfs
-from hotplug_common.guest.grub import MIB, Partition
+from hotplug_common.guest.grub import MIB, Partition, Platform
 from hotplug_common.guest.rootfs import WORK, must
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host.errors import ExitCode, ToolError
 
-NAME = qemu.POWERVM
 GROUP, VOLUME = "vg0", "root"
 ROOT = f"/dev/mapper/{GROUP}-{VOLUME}"
 BOOT = Partition(grub.TYPE_LINUX, grub.BOOT.start, 1015)
@@ -33,14 +33,11 @@ PHYSICAL = Partition(grub.TYPE_LVM, BOOT.start + BOOT.size, 5 * 1024)
 """The physical volume."""
 MEMORY = 2560
 """MiB that Debian's kernel and an initial RAM disk with most modules take to boot 16 CPUs."""
-
-PATIENT = "nmi_watchdog=0"
-"""Debian's kernel interrupts a CPU that stands still by H_SIGNAL_SYS_RESET. An emulated CPU stands still when
-its host is busy, and QEMU 10.0 may never return from that call."""
-SEED_LINK = "scsi-0QEMU_QEMU_HARDDISK_lab-seed"
-"""Name that udev gives the seed disk on this guest's bus."""
-KERNEL_NAME = re.compile(r"linux-image-([0-9.]+\+deb[0-9]+-powerpc64le)")
-"""Also an expression that apt understands."""
+ESP = Partition(grub.TYPE_EFI, grub.CORE.start, grub.CORE.size)
+"""The EFI system partition, where others have GRUB's core image."""
+EFI = Platform(
+    "x86_64-efi", "grub-efi-amd64-bin", "grub.efi", ("ext2", "part_msdos", "search_label"), "vmlinuz"
+)
 KERNEL_RELEASE = "trixie"
 """The Debian release whose kernel the guest runs: that of the series' own line, whatever the rest is of."""
 KERNEL_DEB = "kernel.deb"
@@ -72,30 +69,29 @@ def escaped(name: str) -> str:
     return name.replace("-", r"\x2d")
 
 
-def command_line() -> str:
-    """Return the command line of Debian's kernel; Debian's configuration has consoles that POWER has not."""
-    return qemu.kernel_command_line(PPC64LE, PATIENT, root=ROOT)
-
-
-def newest_first(names: Sequence[str]) -> list[str]:
-    """Return the names of kernel packages, the highest release first."""
+def newest_first(names: Sequence[str], known: re.Pattern[str]) -> list[str]:
+    """Return those names of packages that are KNOWN as kernels', the highest release first."""
 
     def order(one: str, other: str) -> int:
         lower = process.run(["dpkg", "--compare-versions", one, "lt", other]).returncode == 0
         return 1 if lower else -1
 
-    releases = sorted(
-        (found[1] for name in names if (found := KERNEL_NAME.fullmatch(name))), key=cmp_to_key(order)
-    )
+    releases = sorted((found[1] for name in names if (found := known.fullmatch(name))), key=cmp_to_key(order))
     return [f"linux-image-{release}" for release in releases]
 
 
 class Style(rootfs.Style):
-    """A base disk with Debian's kernel on it, as Debian's installer leaves it on a partition of PowerVM."""
+    """A base disk with Debian's kernel on it, as Debian's installer leaves it."""
 
-    name = NAME
-    packages = ("initramfs-tools", "linux-base", "lvm2", "nftables", "xfsprogs", "zstd")
-    needs = (
+    arch: Arch
+    kernel_name: re.Pattern[str]
+    """Of the kernel's package; also an expression that apt understands."""
+    seed_link: str
+    """Name that udev gives the seed disk on this guest's bus."""
+    words = ""
+    """What Debian's kernel gets on its command line beside the lab's."""
+    packages: tuple[str, ...] = ("initramfs-tools", "linux-base", "lvm2", "nftables", "xfsprogs", "zstd")
+    needs: tuple[Need, ...] = (
         Need("losetup", "mount"),
         Need("pvcreate", "lvm2"),
         Need("mkfs.xfs", "xfsprogs"),
@@ -109,21 +105,25 @@ class Style(rootfs.Style):
         if os.geteuid() != 0:
             raise ToolError(
                 "a disk with a logical volume is made on loop devices, which only root may set up",
-                "build it once as root: sudo lpar-lab up NAME --like powervm",
+                f"build it once as root: sudo lpar-lab up NAME --like {self.name}",
                 ExitCode.ENVIRONMENT,
             )
+
+    def command_line(self) -> str:
+        """Return the command line of Debian's kernel, whose configuration has consoles that POWER has not."""
+        return qemu.kernel_command_line(self.arch, self.words, root=ROOT)
 
     def files(self) -> dict[str, bytes]:
         """Return the files laid over the packages' own: the plain disk's, with this one's devices."""
         plain = super().files()
         unit = plain[rootfs.SEED_UNIT].decode()
         for form in (str, escaped):
-            unit = unit.replace(form("virtio-lab-seed"), form(SEED_LINK))
+            unit = unit.replace(form("virtio-lab-seed"), form(self.seed_link))
         return plain | {
             rootfs.SEED_UNIT: unit.encode(),
             "etc/fstab": FSTAB.encode(),
             "etc/nftables.conf": FIREWALL.encode(),
-            grub.DEFAULTS: grub.defaults(command_line()),
+            grub.DEFAULTS: grub.defaults(self.command_line()),
         }
 
     def links(self) -> dict[str, str]:
@@ -150,7 +150,7 @@ class Style(rootfs.Style):
         what = f"a kernel of Debian {KERNEL_RELEASE} for {arch.debian}"
         if not apt.refresh(say):
             raise ToolError(f"the archive cannot be read for {what}", "check the network, then try again")
-        for name in newest_first(apt.names(f"^{KERNEL_NAME.pattern}$")):
+        for name in newest_first(apt.names(f"^{self.kernel_name.pattern}$"), self.kernel_name):
             package = apt.candidate(name)
             if package is None:
                 continue
@@ -177,23 +177,68 @@ class Style(rootfs.Style):
                 shutil.copytree(root / "boot", boot, symlinks=True)
                 for path in (root / "boot").iterdir():
                     shutil.rmtree(path) if path.is_dir() else path.unlink()
-        release = only_release(boot)
+        release = only_release(boot, grub.PLATFORMS[self.arch.name].kernel)
         (boot / "grub/grub.cfg").write_text(
-            grub.config(PPC64LE, release, command_line(), f"initrd.img-{release}")
+            grub.config(self.arch, release, self.command_line(), f"initrd.img-{release}")
         )
         grub.make_file_system(boot, image, BOOT)
+        self.make_bootable(image, boot, work)
+        return {"kernel": release}
+
+    def make_bootable(self, image: Path, boot: Path, work: Path) -> None:
+        """Write the partition table, and what the firmware starts; BOOT has what grub-install made."""
+        raise NotImplementedError
+
+
+class PowerVM(Style):
+    """The disk of a partition of PowerVM."""
+
+    name = qemu.POWERVM
+    arch = PPC64LE
+    kernel_name = re.compile(r"linux-image-([0-9.]+\+deb[0-9]+-powerpc64le)")
+    seed_link = "scsi-0QEMU_QEMU_HARDDISK_lab-seed"
+    words = "nmi_watchdog=0"
+    """Debian's kernel interrupts a CPU that stands still by H_SIGNAL_SYS_RESET. An emulated CPU stands still
+    when its host is busy, and QEMU 10.0 may never return from that call."""
+
+    def make_bootable(self, image: Path, boot: Path, work: Path) -> None:
+        """Put GRUB into a PReP partition."""
         platform = grub.PLATFORMS[PPC64LE.name]
         core = (boot / "grub" / platform.name / platform.core).read_bytes()
         grub.write_outside(image, grub.power_outside(core, BOOT, PHYSICAL))
-        return {"kernel": release}
 
 
-def only_release(boot: Path) -> str:
-    """Return the release of the one kernel in a folder.
+class Server(Style):
+    """The disk of an x86-64 server with UEFI."""
+
+    name = qemu.SERVER
+    arch = X86_64
+    kernel_name = re.compile(r"linux-image-([0-9.]+\+deb[0-9]+-amd64)")
+    seed_link = "ata-QEMU_DVD-ROM_lab-seed"
+    packages = (*Style.packages, EFI.package)
+    needs = (*Style.needs, Need("mformat", "mtools"))
+
+    def hooks(self, arch: Arch) -> list[str]:
+        """Return what mmdebstrap does in the installed system: GRUB for UEFI comes first."""
+        return [*grub.image_hooks(EFI), *super().hooks(arch)]
+
+    def make_bootable(self, image: Path, boot: Path, work: Path) -> None:
+        """Put GRUB where firmware looks that has no boot entries."""
+        core = boot / "grub" / EFI.name / EFI.core
+        grub.write_outside(image, {grub.TABLE: grub.table(ESP, BOOT, PHYSICAL)})
+        # Not mounted: the machine's kernel may lack FAT.
+        where = ["-i", f"{image}@@{ESP.start * MIB}"]
+        must(["mformat", *where, "-T", str(ESP.size * MIB // grub.SECTOR), "-h", "64", "-s", "32", "::"])
+        must(["mmd", *where, "::/EFI", "::/EFI/BOOT"])
+        must(["mcopy", *where, core, "::/EFI/BOOT/BOOTX64.EFI"])
+
+
+def only_release(boot: Path, kernel: str) -> str:
+    """Return the release of the one kernel in a folder; KERNEL is what its image's name begins with.
 
     Raises ToolError (INPUT) where there is not one kernel with an initial RAM disk.
     """
-    releases = [path.name.removeprefix("vmlinux-") for path in sorted(boot.glob("vmlinux-*"))]
+    releases = [path.name.removeprefix(f"{kernel}-") for path in sorted(boot.glob(f"{kernel}-*"))]
     if len(releases) != 1 or not (boot / f"initrd.img-{releases[0]}").is_file():
         raise ToolError(
             f"/boot of the new disk holds {', '.join(sorted(path.name for path in boot.iterdir()))}",
