@@ -68,6 +68,8 @@ def test_help_ends_well(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         "speed --one-thread",
         "speed --threads 3",
         "stress --arch x86_64 --threads 8",
+        "stress --arch x86_64 --like powernv10",
+        "inject --like powernv9 --threads 8",
         "matrix --configuration nothing",
         "clock-costs --per-host-cpu 3",
         "clock-early --sleeps 1,x",

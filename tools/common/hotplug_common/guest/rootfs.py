@@ -385,7 +385,7 @@ def _bootstrap(arch: Arch, release: str, style: Style, work: Path, say: Say) -> 
             "--variant=minbase",
             *archive_options(arch),
             f"--include={','.join(packages(arch, style))}",
-            # Half a disk is thrown away: none of its files has to be on the machine's disk before the next.
+            # A disk that is half made is thrown away: no file has to be on the machine's disk before the next.
             "--dpkgopt=force-unsafe-io",
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
