@@ -385,7 +385,7 @@ def _bootstrap(arch: Arch, release: str, style: Style, work: Path, say: Say) -> 
             "--variant=minbase",
             *archive_options(arch),
             f"--include={','.join(packages(arch, style))}",
-            # A disk that is half made is thrown away: no file has to be on the machine's disk before the next.
+            # A disk that is half made is thrown away: its files need not be on the machine's disk one by one.
             "--dpkgopt=force-unsafe-io",
             "--dpkgopt=path-exclude=/usr/share/doc/*",
             "--dpkgopt=path-exclude=/usr/share/man/*",
