@@ -12,7 +12,7 @@ import lpar_lab.cli
 from hotplug_common.kernel import artifact
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import cli, options
-from kernel_qualify.commands import everything, speed, stress
+from kernel_qualify.commands import everything, inject, speed, stress
 from kernel_qualify.proving import Order
 
 EVERY = [(command.NAME, command.proofs) for command in cli.COMMANDS]
@@ -166,6 +166,13 @@ def test_all_has_every_proof_once() -> None:
     assert {"rcutorture/rcutorture", "rcutorture/smt", "clock-costs/4", "clock-early/hpet"} <= set(names)
     assert {"clock-debug/x86_64", "matrix/coverage", "matrix/baits", "matrix/arm64-all"} <= set(names)
     assert all(proof.line == "6.12" for proof in proofs)
+
+
+def test_faults_need_a_guest_with_room_for_three_chunks_and_a_partition() -> None:
+    (proof,) = inject.proofs(parse("inject", "--like", "powernv9"))
+    with pytest.raises(ToolError, match="2 cores x 4 threads are too few CPUs") as caught:
+        proof.find(None)  # type: ignore[arg-type]
+    assert caught.value.code is ExitCode.USAGE
 
 
 def test_all_passes_options_on_to_those_that_have_them() -> None:

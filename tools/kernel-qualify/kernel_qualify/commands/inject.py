@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hotplug_host.arguments import positive
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_subcommand
 from kernel_qualify import options
 from kernel_qualify.judge import verdicts
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 NAME = "inject"
 LIMIT_S = 4 * 3600
+LEAST_CPUS = 16
+"""CPUs of the guest: chunks have four of them, and the partition three that no fault is given to."""
 
 
 def add(commands: Commands) -> None:
@@ -54,6 +57,12 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 
 
 def _find(order: Order, every: int, ground: Ground) -> list[str]:
+    if order.cores * order.threads < LEAST_CPUS:
+        raise ToolError(
+            f"{order.cores} cores x {order.threads} threads are too few CPUs for chunks and a partition",
+            f"ask for {LEAST_CPUS} CPUs or more, with --cores and --threads",
+            ExitCode.USAGE,
+        )
     guest = ground.guest(order)
     guest.boot("debug", "validation")
     always = {f"--always={name}" for names in verdicts.MUST_FAIL.values() for name in names}
