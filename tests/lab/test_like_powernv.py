@@ -6,13 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from hotplug_common.guest import qemu
+from hotplug_host.sysfs import SMT_CONTROL
 from tests.lab.labtools import Lab
 
 # A kernel of its own may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(3000)]
 
 GUEST = "metal"
-CONTROL, ONLINE = "/sys/devices/system/cpu/smt/control", "/sys/devices/system/cpu/online"
+ONLINE = "/sys/devices/system/cpu/online"
 TRACING = "/sys/kernel/tracing"
 LEVELS = {"off": "0,4", "2": "0-1,4-5", "on": "0-7"}
 
@@ -32,7 +33,7 @@ def test_smt_is_switched_in_chunks_under_opal(guest: str, lab: Lab) -> None:
     assert "firmware\t: OPAL" in inside("cat /proc/cpuinfo")
     inside(f"echo 1 > {TRACING}/events/cpuhp/cpuhp_bulk_end/enable")
     for level, online in LEVELS.items():
-        inside(f"echo {level} > {CONTROL}")
+        inside(f"echo {level} > {SMT_CONTROL}")
         assert inside(f"cat {ONLINE}").strip() == online
     ends = re.findall(r"cpuhp_bulk_end: (.*)", inside(f"cat {TRACING}/trace"))
     assert ends == [

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from hotplug_common.guest import installed, qemu
+from hotplug_host.sysfs import SMT_CONTROL
 from tests.lab.labtools import BOOT_ID, Lab, reboot
 
 # Its disk may have to be made first.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(2700)]
 
 GUEST = "server"
-SMT = "/sys/devices/system/cpu/smt/control"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_firmware_and_boot_loader_start_what_is_installed(guest: str, lab: Lab) 
     assert inside("systemctl --failed --no-legend") == ""
     assert "policy drop" in inside("nft list ruleset")
     for level, online in (("off", "0,2,4,6"), ("on", "0-7")):
-        assert inside(f"echo {level} > {SMT}; cat /sys/devices/system/cpu/online") == online
+        assert inside(f"echo {level} > {SMT_CONTROL}; cat /sys/devices/system/cpu/online") == online
     release, boot = inside("uname -r"), inside(BOOT_ID)
     assert release.endswith("-amd64")
 

@@ -67,6 +67,14 @@ def test_missing_tools_are_named_together_with_their_packages() -> None:
     preflight.require([Need("sh", "dash")])
 
 
+def test_a_file_may_be_needed_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "firmware.fd"
+    need = Need(str(file), "ovmf")
+    assert preflight.find(need) is None
+    file.touch()
+    assert preflight.find(need) == str(file)
+
+
 def test_compiler_packages_follow_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "ppc64le")
     native = {need.name for need in preflight.kernel_build(arch.PPC64LE)}

@@ -16,7 +16,7 @@ SBIN = ("/usr/sbin", "/sbin")
 
 @dataclass(frozen=True)
 class Need:
-    """A command, or a header file when it ends in '.h', and the Debian package it comes from."""
+    """A command, a header file when it ends in '.h', or a file by its path, and its Debian package."""
 
     name: str
     package: str
@@ -28,9 +28,10 @@ def which(name: str) -> str | None:
 
 
 def find(need: Need) -> str | None:
-    """Find a command or a header file."""
-    if need.name.endswith(".h"):
-        return next((str(p) for p in (Path("/usr/include", need.name),) if p.exists()), None)
+    """Find a command, a header file or another file."""
+    if need.name.endswith(".h") or need.name.startswith("/"):
+        file = Path("/usr/include", need.name)  # a path from the root stays what it is
+        return str(file) if file.exists() else None
     return which(need.name)
 
 

@@ -127,8 +127,6 @@ def order(arguments: argparse.Namespace, **fixed: object) -> Order:
     """
     name = str(fixed.get("arch") or arguments.arch)
     like = getattr(arguments, "like", "")
-    if like and name != arch.PPC64LE.name:
-        raise ToolError(f"--like {like} with --arch {name}", "leave out --arch", ExitCode.USAGE)
     threads = qemu.threads(arch.by_name(name), like)
     chosen = Order(
         arch=name,

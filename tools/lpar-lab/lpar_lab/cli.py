@@ -41,8 +41,6 @@ from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, sta
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
 STYLES: dict[str, rootfs.Style] = {style.name: style for style in (installed.PowerVM(), installed.Server())}
-LIKE = {qemu.SERVER: arch.X86_64, **dict.fromkeys([qemu.POWERVM, *qemu.POWERNV], arch.PPC64LE)}
-"""What guests may be like, and the architecture that such have."""
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -327,7 +325,7 @@ def _add_up(commands: Any) -> None:
     )
     command.add_argument(
         "--like",
-        choices=LIKE,
+        choices=qemu.LIKE,
         help="powervm: boot Debian's own kernel like a partition of PowerVM, by firmware, GRUB and an initial"
         " RAM disk, with root on XFS, LVM and virtual SCSI, and virtual Ethernet; server: the same like an"
         " x86-64 server, by UEFI, with SATA; powernv9, powernv10: boot the lab's kernel like a machine"
@@ -572,7 +570,7 @@ def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
     if arguments.like:
         _check_like(arguments)
-        arguments.arch = LIKE[arguments.like].name
+        arguments.arch = qemu.LIKE[arguments.like].name
     request = lifecycle.Request(
         name=arguments.name,
         arch=arch.by_name(arguments.arch),
@@ -599,7 +597,7 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 
 def _check_like(arguments: argparse.Namespace) -> None:
     """Raise ToolError (USAGE) for options that such a guest cannot have."""
-    wanted = LIKE[arguments.like].name
+    wanted = qemu.LIKE[arguments.like].name
     others = {
         "--arch": arguments.arch not in (arch.PPC64LE.name, wanted),
         "--boot-loader": arguments.boot_loader != NO_BOOT_LOADER,

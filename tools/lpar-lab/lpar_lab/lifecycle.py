@@ -123,8 +123,8 @@ def check_request(request: Request) -> None:
     shape = (request.cores, request.threads)
     qemu.check(request.arch, *shape, request.accel, spare_cores=request.spare_cores, like=request.like)
     preflight.require(preflight.guest(request.arch))
-    if request.like == qemu.SERVER and not all(file.is_file() for file in qemu.UEFI):
-        raise ToolError(f"not installed: {qemu.UEFI[0].name}", "apt-get install ovmf", ExitCode.ENVIRONMENT)
+    if request.like == qemu.SERVER:
+        preflight.require(preflight.Need(str(file), "ovmf") for file in qemu.UEFI)
     if request.boot_loader:
         preflight.require(preflight.file_system())
 

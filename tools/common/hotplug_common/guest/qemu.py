@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotplug_common.arch import PPC64LE, Arch
+from hotplug_common.arch import PPC64LE, X86_64, Arch
 from hotplug_host.errors import ExitCode, ToolError
 
 ACCELERATORS = ("tcg", "kvm")
@@ -18,6 +18,8 @@ SERVER = "server"
 POWERNV = {"powernv9": "power9", "powernv10": "power10"}
 """Like a machine without a hypervisor, by the name of QEMU's: the processor."""
 POWERNV_THREADS = (1, 2, 4)
+LIKE = {SERVER: X86_64, **dict.fromkeys([POWERVM, *POWERNV], PPC64LE)}
+"""What guests may be like, and the architecture that such have."""
 INSTALLED = (POWERVM, SERVER)
 """Guests whose kernel is installed on their disk."""
 UEFI = (Path("/usr/share/OVMF/OVMF_CODE_4M.fd"), Path("/usr/share/OVMF/OVMF_VARS_4M.fd"))
@@ -117,6 +119,8 @@ def check(
 ) -> None:
     """Raise ToolError (USAGE) for a topology or accelerator QEMU cannot give this kind of guest."""
     what = like or arch.name
+    if LIKE.get(like, arch) is not arch:
+        raise ToolError(f"--like {like} with --arch {arch.name}", "leave out --arch", ExitCode.USAGE)
     if threads_each not in threads(arch, like):
         allowed = ", ".join(map(str, threads(arch, like)))
         raise ToolError(
