@@ -138,3 +138,42 @@ def test_patches_are_chosen_by_topic_number_and_name(selection: Selection, count
     every = patchfiles.line_patches(PATCHES, "6.12")
     assert len(survey.chosen(paths, "6.12", selection)) == (len(every) if count is None else count)
     assert selection.everything is (count is None)
+
+
+class Perl(workshop.Workshop):
+    """A workshop whose checkpatch.pl reports the lines that end with a space, and notes that it ran."""
+
+    tree = property(lambda self: self.paths.cache / "tree")
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = Paths(folder, folder, ROOT)
+        (self.tree / "scripts").mkdir(parents=True)
+        for name in ("spelling.txt", "const_structs.checkpatch"):
+            (self.tree / "scripts" / name).write_text("")
+        self.write("")
+
+    def write(self, comment: str) -> None:
+        """Write the script, which a comment makes another one."""
+        text = f'#{comment}\nsystem("echo >> ran"); while (<>) {{ print "$.: space\\n" if / $/ }} exit 0;\n'
+        (self.tree / "scripts/checkpatch.pl").write_text(text)
+
+    @property
+    def ran(self) -> int:
+        return len((self.tree / "ran").read_text())
+
+
+def test_what_checkpatch_reported_is_kept_until_the_patch_or_the_script_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workshop, "CHECKPATCH", ("perl", "scripts/checkpatch.pl"))
+    shop, patch = Perl(tmp_path), tmp_path / "a.patch"
+    patch.write_text("one \n" * 12)
+    told = [f"{number}: space" for number in range(1, 13)]
+    assert [shop.checkpatch(patch) for _ in range(2)] == [told, told]
+    assert shop.ran == 1
+    patch.write_text("one\n")
+    assert [shop.checkpatch(patch) for _ in range(2)] == [[], []]
+    assert shop.ran == 2
+    shop.write("newer")
+    assert shop.checkpatch(patch) == []
+    assert shop.ran == 3

@@ -48,8 +48,7 @@ def applies(shop: Workshop, patches: Sequence[PatchFile]) -> list[str]:
 
 def checkpatch(shop: Workshop, patch: PatchFile) -> list[str]:
     """Return what checkpatch.pl reports of a patch."""
-    said = shop.checkpatch(patch.path)
-    return [f"checkpatch: {line}" for line in said.splitlines() if line.strip()]
+    return [f"checkpatch: {line}" for line in shop.checkpatch(patch.path)]
 
 
 def unmaintained(shop: Workshop, patches: Sequence[PatchFile]) -> list[str]:

@@ -117,10 +117,20 @@ class Workshop:
         _, log = run(["git", "log", "--reverse", "--format=%s", f"{tree.BASE}..HEAD"], self.tree)
         return log.splitlines()
 
-    def checkpatch(self, patch: Path) -> str:
-        """Run the tree's own checkpatch.pl; empty when it has nothing to report."""
-        code, output = run([*CHECKPATCH, patch], self.tree)
-        return output.strip() or (f"exit code {code}" if code else "")
+    def checkpatch(self, patch: Path) -> list[str]:
+        """Return what the tree's own checkpatch.pl reports of a patch; kept in the lab's cache, as above."""
+        parts = [path.read_text() for path in sorted((self.tree / "scripts").glob("*checkpatch*"))]
+        recipes = [*CHECKPATCH, *parts, (self.tree / "scripts/spelling.txt").read_text()]
+        digest = hashlib.sha256(patch.read_bytes()).hexdigest()
+        file = self._kept(findings.key(digest, [], ["perl"], recipes))
+        found = findings.kept(file)
+        if found is None:
+            code, output = run([*CHECKPATCH, patch], self.tree)
+            said = [line for line in output.splitlines() if line.strip()]
+            said = said or ([f"exit code {code}"] if code else [])
+            found = frozenset(Finding(f"{number:04}", line) for number, line in enumerate(said))
+            findings.keep(file, found)
+        return [one.text for one in sorted(found)]
 
     def unmaintained(self, files: Iterable[str]) -> list[str]:
         """Return which of these files no section of MAINTAINERS names; the one of all the rest is none."""
@@ -133,7 +143,7 @@ class Workshop:
 
         Findings are kept in the lab's cache, and then neither compiled for again nor is the tree moved.
         """
-        file = self.paths.cache / "findings" / f"{self._key(count, files)}.json"
+        file = self._kept(self._key(count, files))
         found = findings.kept(file)
         if found is not None:
             return Outcome(found)
@@ -142,6 +152,9 @@ class Workshop:
         if not outcome.problems:
             findings.keep(file, outcome.findings)
         return outcome
+
+    def _kept(self, key: str) -> Path:
+        return self.paths.cache / "findings" / f"{key}.json"
 
     def _key(self, count: int, files: Sequence[str]) -> str:
         state = findings.state(self.source.ref.sha256, (patch.content for patch in self.patches[:count]))
