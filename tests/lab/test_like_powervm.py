@@ -3,114 +3,49 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from hotplug_common.arch import PPC64LE
 from hotplug_common.guest import installed, qemu, qmp
-from hotplug_timer.reader import Run, read_files
+from hotplug_timer.reader import read_files
 from kernel_qualify.lab import BIN
 from tests import ROOT
+from tests.lab.hostguest import (
+    INSTALL,
+    LISTING,
+    SERVICES,
+    Guest,
+    Package,
+    assert_bulk,
+    assert_measured_and_gone,
+    entry_of,
+)
 from tests.lab.labtools import BOOT_ID, Lab, reboot, rebooted, wait_for
 
 # The disk takes a quarter of an hour to be made, the kernel half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
-#: The files, and what GRUB is told; the disk is the first or the second one, as the boot before found them.
-LISTING = (
-    "find /boot /lib/modules /etc -printf '%y %p\\n' | sort;"
-    " sed -E 's/(hd|ahci)[01]/\\1/g' /boot/grub/grub.cfg | sha256sum"
-)
-#: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
-SERVICES = (
-    "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
-    " nft list ruleset; systemctl --failed --plain --no-legend"
-)
-
 PAGE = ROOT / "docs/guides/operators/host-kernel.md"
 #: The guest's own tool makes the initial RAM disk, of a kernel that may lack what Debian has beside drivers.
 MADE = {"ab_initrd": "make", "ab_allow_missing": ["apparmor", "audit", "firewall"], "ab_switch_timeout": 1800}
-PACKAGE = "/root/kernel.deb"
-#: As anybody would; its hooks make the initial RAM disk and the boot entry.
-INSTALL = f"dpkg --install {PACKAGE}"
-
-
-@dataclass(frozen=True)
-class Package:
-    """The package of a kernel, and the kernel's release."""
-
-    name: str
-    file: Path
-    release: str
-    artifact: Path
-    config: Path
-    """The configuration that it was built from; what the guest had loaded is beside it."""
-
-
-@dataclass(frozen=True)
-class Guest:
-    """The running guest, and the release of the kernel that Debian's packages brought."""
-
-    lab: Lab
-    debian: str
-
-    def ssh(self, command: str, timeout: float = 600) -> str:
-        return self.lab.must("ssh", GUEST, "--", command, timeout=timeout)
-
-    def send(self, package: Package) -> None:
-        """Copy a package to the guest."""
-        self.lab.must("ssh", GUEST, "--", f"cat > {PACKAGE}", stdin=package.file.read_bytes())
-
-    def boot(self, release: str) -> None:
-        """Make a kernel GRUB's default by the distribution's own tool, and boot it."""
-        entry = entry_of(self.ssh("cat /boot/grub/grub.cfg"), release)
-        self.ssh(f"grub-set-default '{entry}'")
-        reboot(self.lab, GUEST)
-        assert self.ssh("uname -r").strip() == release
-
-
-def entry_of(config: str, release: str) -> str:
-    """Return GRUB's name for the menu entry of a kernel, which is in a submenu."""
-    menu = re.search(r"^submenu .*\$menuentry_id_option '([^']+)'", config, re.MULTILINE)
-    entry = re.search(rf"\$menuentry_id_option '(gnulinux-{re.escape(release)}-advanced-[^']+)'", config)
-    assert menu, config
-    assert entry, config
-    return f"{menu[1]}>{entry[1]}"
 
 
 @pytest.fixture(scope="module")
 def guest(lab: Lab) -> Iterator[Guest]:
-    lab.must("up", GUEST, "--like", qemu.POWERVM, timeout=7200)
-    running = Guest(lab, lab.must("ssh", GUEST, "--", "uname -r").strip())
-    running.ssh("update-grub")
-    yield running
+    yield Guest.up(lab, GUEST, PPC64LE, like=qemu.POWERVM)
     lab.must("down", GUEST)
 
 
 @pytest.fixture(scope="module")
 def package(guest: Guest, tmp_path_factory: pytest.TempPathFactory) -> Package:
-    """The patched kernel with the configuration and the modules of the guest, and its package."""
-    folder = tmp_path_factory.mktemp("host")
-    # Half an hour's build; one of a configuration of minutes shows the same of all but drivers.
-    given = os.environ.get("LIKE_POWERVM_CONFIG")
-    text = Path(given).read_text() if given else guest.ssh(f"cat /boot/config-{guest.debian}")
-    (folder / "config").write_text(text)
-    (folder / "lsmod").write_text(guest.ssh("lsmod"))
-    words = ("--variant", "patched", "--config-from", folder / "config", "--trim-to", folder / "lsmod")
-    printed = guest.lab.must("build-kernel", *words, "--package", "deb", "--print-artifact", timeout=10000)
-    artifact = Path(printed.strip())
-    built = json.loads(artifact.read_text())
-    (image,) = [one for one in built["packages"] if one["name"].startswith("linux-image-")]
-    return Package(
-        image["name"], artifact.with_name(image["file"]), built["release"], artifact, folder / "config"
-    )
+    return guest.build(tmp_path_factory.mktemp("host"))
 
 
 def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
@@ -129,56 +64,13 @@ def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
 def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
     guest: Guest, package: Package, tmp_path: Path
 ) -> None:
-    # Where the results are to stay: a longer run's are the kept data of the documentation.
-    results = Path(os.environ.get("LIKE_POWERVM_RESULTS", tmp_path / "results"))
-    boots, iterations = (int(os.environ.get(f"LIKE_POWERVM_{name}", "2")) for name in ("BOOTS", "ITERATIONS"))
-    guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
-    before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
-
-    guest.send(package)
-    guest.ssh(INSTALL, 1800)
-    installed = guest.ssh(LISTING)
-    for name in (f"/boot/initrd.img-{package.release}", f"/boot/vmlinux-{package.release}"):
-        assert f"f {name}\n" in installed
-
-    run = guest.lab.play(
-        "ab.yml",
-        GUEST,
-        {
-            "ab_variants": [
-                {"name": "debian", "release": "running"},
-                {"name": "patched", "release": package.release},
-            ],
-            "ab_results_dir": str(results),
-            "ab_repeat": boots // 2,
-            "ab_iterations": iterations,
-            "ab_traces": ["states"],
-        },
-        timeout=7200,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
-    runs = read_files(sorted((results / "raw" / GUEST).glob("*.jsonl"))).runs
-    releases = {"debian": guest.debian, "patched": package.release}
-    assert [one.variant for one in runs] == ["debian", "patched", "patched", "debian"] * (boots // 2)
-    for one in runs:
-        assert one.host.kernel_release == releases[one.variant]
-        assert (one.outcome, one.restored, one.host.boot_method) == ("complete", True, "firmware")
-    assert_bulk([one for one in runs if one.variant == "patched"])
-    assert guest.ssh("uname -r").strip() == guest.debian
-
-    guest.boot(package.release)
-    assert guest.ssh(SERVICES) == lives_on
-    assert "CPUs go down one by one" not in guest.ssh("dmesg")
-    guest.boot(guest.debian)
-    guest.ssh(f"dpkg --purge {package.name}", 1800)
-    assert guest.ssh(LISTING) == before
-    assert guest.ssh(SERVICES) == lives_on
+    assert_measured_and_gone(guest, package, tmp_path)
 
 
 def test_an_initial_ram_disk_without_the_disks_driver_is_refused_before_a_boot(
     guest: Guest, package: Package, tmp_path: Path
 ) -> None:
-    guest.ssh(f"grub-set-default '{entry_of(guest.ssh('cat /boot/grub/grub.cfg'), guest.debian)}'")
+    guest.choose(guest.debian)
     before, boot_id = guest.ssh(LISTING), guest.ssh(BOOT_ID)
     guest.lab.must("package", package.artifact, "--format", "deb", "--output-dir", tmp_path / "patched")
     variables = {"deploy_artifact": str(tmp_path / "patched/artifact.json"), "deploy_boot": "once"}
@@ -300,14 +192,3 @@ def test_after_a_power_cut_a_package_is_installed_again_or_removed(guest: Guest,
     guest.boot(guest.debian)
     guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
     assert guest.ssh(LISTING) == before
-
-
-def assert_bulk(runs: list[Run]) -> None:
-    """All CPUs went in one chunk, none of them one by one, at a grace period or two, and one rendezvous."""
-    for run in runs:
-        off, on = (item.counts for item in run.iterations if item.counts)
-        assert off
-        assert on
-        assert (off["chunks"], off["serial_chunks"]) == (1, 0)
-        assert (off["synchronize_rcu"], off["stop_machine"], off["domain_rebuild"]) == (2, 1, 1)
-        assert (on["synchronize_rcu"], on["stop_machine"], on["domain_rebuild"]) == (1, 0, 1)

@@ -93,7 +93,10 @@ def test_smt_fleet_takes_what_the_demo_asks_for(settings: demo.Settings, tmp_pat
     words = demo.fleet_words(settings, kernels, Path("/srv/t.pyz"))
     plan = smt_fleet.ab_plan(smt_fleet.build_parser().parse_args([*words, "-i", str(inventory)]))
 
-    assert (plan.limit, plan.arguments) == ("demo", ["-e", "ab_timer_bundle=/srv/t.pyz"])
+    assert (plan.limit, plan.arguments) == (
+        "demo",
+        ["-e", "ab_timer_bundle=/srv/t.pyz", "-e", "ab_settle=0.2"],
+    )
     assert {name: value for name, value in plan.variables.items() if name.startswith("ab_")} == {
         "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],
         "ab_iterations": 5,

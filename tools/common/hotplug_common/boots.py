@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -212,6 +213,12 @@ def smallest_effect(boots: NDArray[np.int64], variants: int = 1, paired: bool = 
     return multiple
 
 
+@cache
+def _multiples(variants: int, paired: bool) -> Floats:
+    """Return smallest_effect() of two boots a side and of each number up to the most."""
+    return smallest_effect(np.arange(2, MOST_BOOTS + 1), variants, paired)
+
+
 def permutation_p(baseline: Floats, variant: Floats, paired: bool) -> float:
     """Return the two-sided p-value of the difference of means if boots are dealt anew: exact, unless many."""
     deals = _deals(len(baseline), len(variant), paired)
@@ -252,7 +259,9 @@ def _side(boots: Sequence[Sequence[float]]) -> _Side:
     within = sum(float(((one - one.mean()) ** 2).sum()) for one in logs) / freedom if freedom else None
     costs = np.where(sizes > 2, MEDIAN_COST, 1.0) / sizes
     return _Side(
-        np.array([float(np.median(one)) for one in logs]), within, (within or 0.0) * float(costs.mean())
+        np.array([statistics.median(one.tolist()) for one in logs]),
+        within,
+        (within or 0.0) * float(costs.mean()),
     )
 
 
@@ -280,9 +289,7 @@ def _effect(baseline: Boots, variant: Boots, variants: int) -> Effect:
         unit = made.error * math.sqrt(number / (1 if pairs else 2))
         uneven = UNEVEN_COST if number == 2 and len(base) != len(other) else 1
         found = _decrease(-unit * uneven * float(smallest_effect(np.array([number]), variants, pairs)[0]))
-        enough = unit * smallest_effect(np.arange(2, MOST_BOOTS + 1), variants, pairs) <= -math.log1p(
-            -ASKED_PERCENT / 100
-        )
+        enough = unit * _multiples(variants, pairs) <= -math.log1p(-ASKED_PERCENT / 100)
         needed = 2 + int(enough.argmax()) if enough.any() else None
         if number >= PERMUTED_BOOTS and max(len(base), len(other)) <= MOST_BOOTS:
             permuted = permutation_p(value, value_other, pairs)

@@ -59,15 +59,20 @@ def table(output_of: Output) -> str:
             "",
             _prediction(output_of),
             "",
-            f"Medians; {found['cpus']} CPUs ({run.shape.cores} cores x SMT{run.shape.threads_per_core})"
-            f"{emulated if found['emulated'] else ''}.",
-            f"The lab's: Linux {run.host.kernel_release.partition('-')[0]}, built with few drivers, stock and"
-            f" patched; {_samples(found)}.",
-            f"Debian's: its own kernel {releases[DEBIAN]} as packaged, and {releases[VARIANT]} with Debian's"
-            f" configuration{_patches_then()}, installed from a package, in a guest like a partition of"
-            f" PowerVM; {_samples(debian)}. The evidence has the conditions, and where the time goes.",
+            f"Medians{emulated if found['emulated'] else ''}.",
+            f"The lab's: {_shape(run)}; Linux {run.host.kernel_release.partition('-')[0]}, built with few"
+            f" drivers, stock and patched; {_samples(found)}.",
+            f"Debian's: {_shape(installed[0])}; its own kernel {releases[DEBIAN]} as packaged, and"
+            f" {releases[VARIANT]} with Debian's configuration{_patches_then()}, installed from a package, in"
+            f" a guest like a partition of PowerVM; {_samples(debian)}. The evidence has the conditions, and"
+            f" where the time goes.",
         ]
     )
+
+
+def _shape(run: Run) -> str:
+    shape = run.shape
+    return f"{shape.cores * shape.threads_per_core} CPUs ({shape.cores} cores x SMT{shape.threads_per_core})"
 
 
 def _patches_then() -> str:
