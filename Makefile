@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:        ## list the targets
 	@sed -nE 's/^([a-z-]+): .*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 demo: setup  ## the whole job: build, boot, deploy by kexec, time stock against patched, report
-	.venv/bin/lpar-lab demo --threads 4
+	.venv/bin/lpar-lab demo
 test: setup-tests  ## all parts: linters, unit tests, pages in a browser, playbooks, kernel builds, guests in QEMU
 	@MAKE="$(MAKE)" tests/parts.sh $(PARTS)
 test-quick: setup-python  ## in seconds: the quick ones of the unit tests and playbooks, and ruff

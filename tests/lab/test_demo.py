@@ -45,7 +45,7 @@ class Demo:
 def demo(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     output = tmp_path_factory.mktemp("demo")
     shape = ("--cores", "2", "--threads", "4")
-    counts = ("--boots", str(BLOCKS.count("stock")), "--iterations", str(ITERATIONS))
+    counts = ("--boots", str(BLOCKS.count("stock")), "--iterations", str(ITERATIONS), "--settle", "0.2")
     done = lab.run("demo", *shape, *counts, "--output-dir", str(output), timeout=4200)
     assert done.returncode == 0, done.stderr[-4000:]
     yield Demo(done, output)

@@ -27,6 +27,7 @@ def settings(tmp_path: Path) -> demo.Settings:
         fragments=(),
         boots=4,
         iterations=5,
+        settle_s=0.2,
         output=tmp_path / "out",
     )
 

@@ -32,7 +32,7 @@ from hotplug_common.kernel.objects import Rates
 from hotplug_common.paths import Paths
 from hotplug_common.tables import add_format
 from hotplug_common.ui import Say, out
-from hotplug_host.arguments import count, even, positive, seconds
+from hotplug_host.arguments import count, even, pause, positive, seconds
 from hotplug_host.entry import Parser
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_commands, run_command
@@ -452,6 +452,14 @@ def _add_demo(commands: Any) -> None:
         "--iterations", type=positive, default=3, help="timed iterations in each boot (default: %(default)s)"
     )
     command.add_argument(
+        "--settle",
+        type=pause,
+        default=1.0,
+        metavar="S",
+        help="seconds to wait after each switch; fewer is sooner done, and seconds spread more"
+        " (default: %(default)s)",
+    )
+    command.add_argument(
         "--output-dir",
         type=Path,
         default=Path("results/demo"),
@@ -703,6 +711,7 @@ def _demo(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
             fragments=tuple(arguments.fragment),
             boots=arguments.boots,
             iterations=arguments.iterations,
+            settle_s=arguments.settle,
             output=arguments.output_dir.absolute(),
         ),
         paths,

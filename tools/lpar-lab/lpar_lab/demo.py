@@ -35,13 +35,14 @@ COSTS, PREDICTION = "costs", "prediction.txt"
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
 PROGRESS_S = 15.0
-SETTLE_S = 0.2
-"""After each switch. A second, as on hosts, would be more than a tenth of the demo's time."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the demo is asked for. `boots` of each kernel, `iterations` in each; `output` is absolute."""
+    """What the demo is asked for. `boots` of each kernel, `iterations` in each; `output` is absolute.
+
+    After each switch the guest settles for `settle_s`.
+    """
 
     arch: Arch
     line: str
@@ -53,6 +54,7 @@ class Settings:
     fragments: tuple[str, ...]
     boots: int
     iterations: int
+    settle_s: float
     output: Path
 
     def request(self) -> lifecycle.Request:
@@ -164,7 +166,7 @@ def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> li
     return [
         *("ab", "--limit", GUEST, "--boots", str(settings.boots), "--iterations", str(settings.iterations)),
         *("--results", str(settings.output), "--output-dir", str(settings.output / FLEET)),
-        *("-e", f"ab_timer_bundle={bundle}", "-e", f"ab_settle={SETTLE_S}"),
+        *("-e", f"ab_timer_bundle={bundle}", "-e", f"ab_settle={settings.settle_s}"),
         *(word for kernel in kernels for word in ("--variant", f"{kernel.variant}={kernel.file}")),
     ]
 
@@ -175,7 +177,7 @@ def _predict(settings: Settings, bundle: Path, tools: Tools, paths: Paths, say: 
     costs_folder = settings.output / COSTS
     doing = "measuring what parts of a switch cost"
     look = _watching(settings.output / CONSOLE_LOG, paths, say, lambda: doing)
-    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look, settle_s=SETTLE_S)
+    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look)
     try:
         predicted = _timer(tools, ["predict", costs_folder / costs.RESULT]).output
     except ToolError as error:  # on a busy host the parts may not come to the whole; the demo goes on

@@ -60,7 +60,6 @@ class CostSettings:
 
     cpus: frozenset[int] | None
     variant: str
-    settle_s: float
     timeout_s: float
     boot_method: str
     emulated: bool
@@ -114,7 +113,7 @@ def _plan(
         iterations=rounds.timed,
         count_iterations=rounds.counted,
         warmup=0,
-        settle_s=settings.settle_s,
+        settle_s=1.0,
         timeout_s=settings.timeout_s,
         via=VIA,
         boot_method=settings.boot_method,
