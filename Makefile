@@ -8,7 +8,7 @@ PLAYS = $(PYTEST) -n 4 --dist worksteal
 # time, each with its own.
 FILES = $(PYTEST) -n 2 --dist loadfile
 # What make test runs, the cheap parts first; each is a target of its own.
-PARTS = lint test-unit test-pages test-playbooks test-kernel test-lab
+PARTS = lint test-unit test-pages test-playbooks test-kernel-lab
 
 # Where this is set, each of a thousand short processes would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,14 +21,16 @@ test: setup-tests  ## all parts: linters, unit tests, pages in a browser, playbo
 	@MAKE="$(MAKE)" tests/parts.sh $(PARTS)
 test-quick: setup-python  ## in seconds: the quick ones of the unit tests and playbooks, and ruff
 	$(PARALLEL) --hypothesis-profile=quick -m "not (slow or linter or browser or kernel or lab)"
-lint: setup-python  ## the linters, and a type checker
-	$(PARALLEL) tests/lint/test_linters.py
+lint: setup-python  ## the linters, a type checker, and what the documentation has to hold
+	$(PARALLEL) tests/lint/test_linters.py tests/lint -m "not browser"
 test-unit: setup-python  ## unit tests, also the slow ones
-	$(PARALLEL) --ignore=tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
+	$(PARALLEL) --ignore=tests/lint --ignore=tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
 test-pages: setup-tests  ## pages in a browser
 	$(FILES) -m browser
 test-playbooks: setup-tests  ## playbooks on fake hosts, and in the image for AWX
 	$(PLAYS) tests/ansible -m "not (linter or browser or kernel or lab or hosts)"
+test-kernel-lab: setup  ## test-kernel and test-lab at the same time: the longest guest, of the demo, leaves a core idle
+	$(FILES) -m "kernel or lab and not hosts"
 test-kernel: setup  ## kernel builds, and the disk of guests
 	$(FILES) -m kernel
 test-lab: setup  ## guests in QEMU
@@ -54,4 +56,4 @@ setup-validation: ## install what proving the series needs
 clean:       ## remove results and the Python environment; caches stay, see docs/guides/contributors/lab.md
 	rm -rf results .venv
 
-.PHONY: help demo test $(PARTS) test-hosts test-quick validate readme docs lock setup setup-python setup-tests setup-validation clean
+.PHONY: help demo test $(PARTS) test-kernel test-lab test-hosts test-quick validate readme docs lock setup setup-python setup-tests setup-validation clean
