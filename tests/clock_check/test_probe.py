@@ -47,6 +47,7 @@ def program(request: pytest.FixtureRequest) -> Iterator[list[object]]:
     yield [emulator, binary]
 
 
+@pytest.mark.slow
 def test_the_checks_find_clocks_that_are_wrong_and_no_others(program: list[object]) -> None:
     assert lines(*program, "selftest", ON) == [{"checks": 21, "failures": 0}]
 

@@ -119,6 +119,7 @@ def test_up_status_down(play: Play, paths: Paths, said: list[str], monkeypatch: 
     assert_nothing_left(paths)
 
 
+@pytest.mark.slow
 def test_a_guest_with_a_boot_loader_gets_a_disk_for_it(
     play: Play, paths: Paths, disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -261,6 +261,7 @@ with (Path(os.environ["SMT_FLEET_RUN"]) / "state.jsonl").open("a") as state:
     assert verdicts == [["LEFT-CHANGED", "not-reached"], ["LEFT-CHANGED", "ok"]]
 
 
+@pytest.mark.slow
 def test_a_web_hook_gets_the_summary_and_cannot_fail_the_run(stand: Stand, hook: str) -> None:
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
     words = ("apply", "-i", str(stand.inventory), "--level", "off", "--notify")
@@ -383,6 +384,7 @@ def test_where_a_switch_takes_an_hour_each_boot_has_one_iteration_and_the_hours_
         assert (code, f"'{number}' is not" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     words = ("plan", "apply", "-i", str(stand.inventory), "--level", "off", "--minutes", "10", "--soak", "5")
 
@@ -406,6 +408,7 @@ def test_a_plan_has_batches_and_refuses_what_does_not_fit(stand: Stand) -> None:
     assert not stand.runs.exists()
 
 
+@pytest.mark.slow
 def test_a_run_keeps_what_was_planned(stand: Stand) -> None:
     """And one of before, whose plan has none of it, is still read."""
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})
@@ -492,6 +495,7 @@ def test_a_plan_has_what_the_costs_of_hosts_predict(stand: Stand) -> None:
     assert json.loads(out)["forecasts"][0]["minutes"] == 2 + 4 * 15 + 4 * (90 + 15 + 90)
 
 
+@pytest.mark.slow
 def test_a_run_is_told_where_the_costs_are(stand: Stand) -> None:
     (stand.folder / "costs").mkdir()
     stand.plays(0, planned("lpar1"), *became("lpar1"), {"event": "end"})

@@ -61,6 +61,7 @@ def dracut(host: FakeLpar, *modules: str) -> None:
     host.program("lsinitrd", 'cat "$1"')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("install", [initramfs_tools, dracut])
 def test_it_is_made_once_beside_the_kernel_and_removed_with_it(
     on_lvm: FakeLpar, make: Ask, install: Callable[..., None]
@@ -94,6 +95,7 @@ def test_one_that_cannot_mount_root_is_refused_before_anything_boots(
     assert not (on_lvm.root / "boot/grub/custom.cfg").exists()
 
 
+@pytest.mark.slow
 def test_one_of_several_drivers_of_a_disk_is_enough(on_lvm: FakeLpar, make: Ask) -> None:
     on_lvm.put("sys/devices/vio/30000002/modalias", "vio:sata")
     initramfs_tools(on_lvm, "ata_piix", "sd_mod", "dm-mod", "xfs")

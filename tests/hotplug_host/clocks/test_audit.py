@@ -94,6 +94,7 @@ def test_a_tsc_that_the_kernel_gave_up_is_told_with_its_words(
     )
 
 
+@pytest.mark.slow
 def test_what_was_measured_counts_more_than_what_is_shown(
     host: FakeClocks, run: Run, audit: Callable[..., Any], tmp_path: Path
 ) -> None:

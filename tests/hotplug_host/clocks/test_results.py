@@ -45,6 +45,7 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(OLD_SCHEMA)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["scale", "order", "drift", "pstates"])
 @pytest.mark.parametrize("bend", [{}, {"violations": 1, "jump_ns": 10_000_000}, {"moved": True}])
 def test_what_is_written_fits_the_schema_and_is_read(

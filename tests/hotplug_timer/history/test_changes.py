@@ -137,6 +137,7 @@ def test_the_boots_of_the_next_night_confirm_a_suspect_one_or_drop_it(
     assert found.suspect == (number == 2), "too few boots: it stays open"
 
 
+@pytest.mark.slow
 def test_what_was_confirmed_lasts_as_long_as_the_nights_hold_it() -> None:
     held, gone = ([*SUSPECTED, *[one] * 3] for one in (0.35, 0.3))
     number = boots(44, several_at=41)
