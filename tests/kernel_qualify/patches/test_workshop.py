@@ -177,3 +177,7 @@ def test_what_checkpatch_reported_is_kept_until_the_patch_or_the_script_changes(
     shop.write("newer")
     assert shop.checkpatch(patch) == []
     assert shop.ran == 3
+    shop.write("fails\nexit 3;")
+    assert [shop.checkpatch(patch) for _ in range(2)] == [["exit code 3"]] * 2
+    shop.write("fails no more")
+    assert shop.checkpatch(patch) == []

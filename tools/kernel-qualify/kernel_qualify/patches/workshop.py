@@ -118,7 +118,7 @@ class Workshop:
         return log.splitlines()
 
     def checkpatch(self, patch: Path) -> list[str]:
-        """Return what the tree's own checkpatch.pl reports of a patch; kept in the lab's cache, as above."""
+        """Return the lines that the tree's own checkpatch.pl reports of a patch; kept in the lab's cache."""
         parts = [path.read_text() for path in sorted((self.tree / "scripts").glob("*checkpatch*"))]
         recipes = [*CHECKPATCH, *parts, (self.tree / "scripts/spelling.txt").read_text()]
         digest = hashlib.sha256(patch.read_bytes()).hexdigest()
@@ -127,7 +127,8 @@ class Workshop:
         if found is None:
             code, output = run([*CHECKPATCH, patch], self.tree)
             said = [line for line in output.splitlines() if line.strip()]
-            said = said or ([f"exit code {code}"] if code else [])
+            if code and not said:
+                return [f"exit code {code}"]
             found = frozenset(Finding(f"{number:04}", line) for number, line in enumerate(said))
             findings.keep(file, found)
         return [one.text for one in sorted(found)]
