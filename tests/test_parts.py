@@ -82,6 +82,8 @@ def test_every_part_is_a_target_and_no_test_is_in_none_of_them() -> None:
     assert recipes["lint"][0].endswith('tests/lint -m "not browser"')
     assert recipes["test-pages"][0].endswith("-m browser")
     assert recipes["test-kernel-lab"][0].endswith('-m "kernel or lab and not hosts"')
+    assert re.search(r"^test-kernel:.*\n\t.* -m kernel$", makefile, re.MULTILINE)
+    assert re.search(r'^test-lab:.*\n\t.* -m "lab and not hosts"$', makefile, re.MULTILINE)
     assert re.search(r"^test-hosts:.*\n\t.* -m hosts$", makefile, re.MULTILINE), "not of make test"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotplug_common.arch import Arch
+from hotplug_common.guest import grub
 from hotplug_timer.reader import Run, read_files
 from tests.lab.labtools import Lab, reboot
 
@@ -120,7 +121,7 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     guest.send(package)
     guest.ssh(INSTALL, 1800)
     installed = guest.ssh(LISTING)
-    kernel = "vmlinuz" if guest.arch.kbuild == "x86" else "vmlinux"
+    kernel = grub.PLATFORMS[guest.arch.name].kernel
     for name in (f"/boot/initrd.img-{package.release}", f"/boot/{kernel}-{package.release}"):
         assert f"f {name}\n" in installed
 

@@ -72,7 +72,7 @@ def table(output_of: Output) -> str:
 
 def _shape(run: Run) -> str:
     shape = run.shape
-    return f"{shape.cores * shape.threads_per_core} CPUs ({shape.cores} cores x SMT{shape.threads_per_core})"
+    return f"{shape.cpus} CPUs ({shape.cores} cores x SMT{shape.threads_per_core})"
 
 
 def _patches_then() -> str:

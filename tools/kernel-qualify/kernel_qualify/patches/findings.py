@@ -12,6 +12,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -57,5 +58,6 @@ def keep(file: Path, findings: Iterable[Finding]) -> None:
     draft.replace(file)
 
 
+@cache
 def _version(tool: str) -> str:
     return subprocess.run([tool, "--version"], check=True, capture_output=True, text=True).stdout.strip()
