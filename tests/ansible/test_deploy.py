@@ -347,6 +347,26 @@ def test_a_kernel_on_which_the_host_does_worse_is_not_kept(host: FakeLpar) -> No
 
 
 @pytest.mark.slow
+def test_a_kernel_may_be_allowed_to_run_without_kdump(host: FakeLpar) -> None:
+    """Kdump was loaded, and its service cannot load the deployed kernel."""
+    host.put("sys/kernel/kexec_crash_loaded", "1")
+
+    result = deploy(host, host.packed("patched"))
+
+    assert_fails(result, "a crash of that leaves no dump; allow that with ab_allow_missing=")
+    assert host.get("proc/sys/kernel/osrelease") == DEFAULT_RELEASE
+
+    services = ["kdump-tools.service", "sshd.service"]
+    for release, active in {DEFAULT_RELEASE: services, RELEASE: services[1:]}.items():
+        host.put(f"units-{release}.json", json.dumps({"enabled": services, "active": active}))
+
+    result = deploy(host, host.packed("patched"), ab_allow_missing=["kdump"])
+
+    assert result.code == 0, result.output
+    assert host.get("proc/sys/kernel/osrelease") == RELEASE
+
+
+@pytest.mark.slow
 def test_an_installed_kernel_that_panics_leaves_nothing(host: FakeLpar) -> None:
     host.distribution(*DISTRIBUTIONS["redhat"][:2])
 

@@ -127,7 +127,7 @@ def reboot(lab: Lab, guest: str) -> None:
     rebooted(lab, guest, lambda: lab.must("ssh", guest, "--", "systemctl --no-block reboot"))
 
 
-def rebooted(lab: Lab, guest: str, ask: Callable[[], object]) -> None:
+def rebooted(lab: Lab, guest: str, ask: Callable[[], object], seconds: float = 900) -> None:
     """Do what makes a guest boot, and wait until another boot answers."""
     before = lab.must("ssh", guest, "--", BOOT_ID).strip()
     ask()
@@ -136,7 +136,7 @@ def rebooted(lab: Lab, guest: str, ask: Callable[[], object]) -> None:
         done = lab.run("ssh", guest, "--", BOOT_ID, timeout=300)
         return done.returncode == 0 and done.stdout.strip() not in ("", before)
 
-    wait_for(again, 900)
+    wait_for(again, seconds)
 
 
 def wait_while(command: subprocess.Popen[str], look: Callable[[], T | None], seconds: float) -> T:

@@ -13,6 +13,7 @@ import pytest
 
 from hotplug_common.arch import PPC64LE
 from hotplug_common.guest import installed, qemu, qmp
+from hotplug_host.preflight.system import CRASH_LOADED
 from hotplug_timer.reader import read_files
 from kernel_qualify.lab import BIN
 from tests import ROOT
@@ -59,6 +60,7 @@ def test_the_guest_is_like_a_partition_of_powervm(guest: Guest) -> None:
     assert "policy drop" in guest.ssh("nft list ruleset")
     assert guest.ssh("systemctl --failed --plain --no-legend") == ""
     assert guest.ssh("ppc64_cpu --smt").strip() == "SMT=8"
+    assert guest.ssh(f"cat {CRASH_LOADED}").strip() == "1"
 
 
 def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
@@ -189,6 +191,27 @@ def test_after_a_power_cut_a_package_is_installed_again_or_removed(guest: Guest,
     guest.send(package)
     guest.ssh(INSTALL, 1800)
     guest.boot(package.release)
+    guest.boot(guest.debian)
+    guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
+    assert guest.ssh(LISTING) == before
+
+
+def test_a_panic_of_the_patched_kernel_leaves_a_dump(guest: Guest, package: Package) -> None:
+    """While secondary threads are offline; kdump's kernel writes the dump, and reboots."""
+    before = guest.ssh(LISTING)
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    guest.boot(package.release)
+    assert guest.ssh(f"ppc64_cpu --smt=off; cat {CRASH_LOADED}").strip() == "1"
+    # One CPU boots, writes the dump, and reboots.
+    rebooted(guest.lab, GUEST, lambda: guest.lab.crash_kernel(GUEST), 2400)
+    assert guest.ssh("uname -r").strip() == package.release
+    # What the crashed kernel had logged, and its memory.
+    log = guest.ssh("cat /var/crash/2*/dmesg.*")
+    assert f"Linux version {package.release}" in log
+    assert "sysrq: Trigger a crash" in log
+    assert guest.ssh("head -c 12 /var/crash/2*/dump.*") == "makedumpfile"
+    guest.ssh("rm -r /var/crash/2*")
     guest.boot(guest.debian)
     guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
     assert guest.ssh(LISTING) == before

@@ -204,7 +204,7 @@ def test_a_guest_like_powervm_boots_the_kernel_on_its_disk(
     command = qemu.command
     monkeypatch.setattr(qemu, "command", lambda machine: machines.append(machine) or command(machine))
     guest = lifecycle.up(replace(request(), like=qemu.POWERVM), None, disk, paths, lambda _: None)
-    assert (guest.release, guest.memory) == (installed, 2560)
+    assert (guest.release, guest.memory) == (installed, 3072)
     assert [machine.like for machine in machines] == [qemu.POWERVM]
     lifecycle.down("lab1", paths, lambda _: None)
     assert_nothing_left(paths)

@@ -17,7 +17,7 @@ options:
     description: C(health) of an earlier answer.
     type: dict
   ignore:
-    description: Units, mounts and links that may differ.
+    description: Units, mounts and links that may differ; also C(selinux), C(firewall) and C(kdump).
     type: list
     elements: str
 """

@@ -59,7 +59,7 @@ options:
     description: What of the host a kernel may lack.
     type: list
     elements: str
-    choices: [firewall, selinux, apparmor, audit]
+    choices: [firewall, selinux, apparmor, audit, kdump]
 """
 
 EXAMPLES = """

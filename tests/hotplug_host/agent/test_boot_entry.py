@@ -36,6 +36,23 @@ def test_an_entry_is_what_grub_reads_and_made_once(debian: FakeLpar, entry: Ask)
     assert json.loads(debian.get("grubenv.json")) == {}
 
 
+def test_what_kdump_has_made_for_the_kernel_goes_with_it(debian: FakeLpar, entry: Ask) -> None:
+    entry(debian, "once")
+    ours = (
+        f"var/lib/kdump/initrd.img-{RELEASE}",
+        f"var/lib/kdump/latest_sysctls-{RELEASE}",
+        f"var/lib/kdump/initramfs-{RELEASE}kdump.img",
+        f"boot/initramfs-{RELEASE}kdump.img",
+        f"boot/initrd-{RELEASE}-kdump",
+    )
+    theirs = ("var/lib/kdump/initrd.img-6.12-debian", f"boot/initrd.img-{RELEASE}1")
+    for name in (*ours, *theirs):
+        debian.put(name, "")
+    assert entry(debian, "remove")[1]["changed"]
+    left = [name for name in (*ours, *theirs) if (debian.root / name).exists()]
+    assert left == list(theirs)
+
+
 @pytest.mark.parametrize(
     ("change", "words", "early"),
     [

@@ -118,6 +118,21 @@ def test_what_is_worse(change: dict[str, object], told: list[str]) -> None:
     assert list(differences(WELL, replace(WELL, **change))) == told  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("ignored", "change"),
+    [
+        ("kdump", {"dumps": False, "failed": ("kdump.service", "old.service")}),
+        ("kdump", {"dumps": False, "failed": ("kdump-tools.service", "old.service")}),
+        ("selinux", {"enforces": False}),
+        ("firewall", {"filters": False}),
+    ],
+)
+def test_what_a_kernel_may_lack(ignored: str, change: dict[str, object]) -> None:
+    now = replace(WELL, **change)  # type: ignore[arg-type]
+    assert list(differences(WELL, now))
+    assert not list(differences(WELL, now, [ignored]))
+
+
 names = st.lists(st.sampled_from("abc"), unique=True).map(tuple)
 healths = st.builds(Health, *[names] * 5, *[st.booleans()] * 4)
 

@@ -35,7 +35,8 @@ def host(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
     host.put("proc/powerpc/lparcfg", "lparcfg 1.9\nshared_processor_mode=0\n")
     host.put("proc/sys/kernel/kexec_load_disabled", "0")
     host.put("sys/kernel/kexec_loaded", "0")
-    host.put("sys/kernel/kexec_crash_loaded", "1")
+    host.put("sys/kernel/kexec_crash_loaded", "0")
+    host.put("sys/kernel/fadump/registered", "1")
     host.put("sys/class/watchdog/watchdog0/identity", "pseries-wdt")
     for name in ("kexec", "systemd-run"):
         program(host, name)
@@ -272,7 +273,7 @@ def test_an_installed_kernel_is_read_on_the_host(host: FakeHost) -> None:
     assert "the kernel 6.12-debian lacks CONFIG_XFS_FS" in reasons
 
     host.put("boot/vmlinux-6.12-debian", "kernel~Module signature appended~")
-    needed = "CONFIG_PPC_PSERIES=y\nCONFIG_LPARCFG=y\nCONFIG_CRASH_DUMP=y\n"
+    needed = "CONFIG_PPC_PSERIES=y\nCONFIG_LPARCFG=y\nCONFIG_FA_DUMP=y\n"
     host.put("boot/config-6.12-debian", f"{needed}CONFIG_XFS_FS=m\n")
     verdict, reasons = told()
     assert (verdict, "comes without modules" in reasons) == (NO_GO, True)
@@ -464,13 +465,39 @@ def test_what_an_lpar_may_take(host: FakeHost) -> None:
 
 @pytest.mark.parametrize("name", ["fadump/registered", "fadump_registered"])
 def test_a_dump_by_firmware_is_as_good_as_kdump(host: FakeHost, name: str) -> None:
-    host.put("sys/kernel/kexec_crash_loaded", "0")
+    host.put("sys/kernel/fadump/registered", "0")
+    assert "neither kdump nor fadump is ready" in said(look(host))[1]
+    (host.root / "sys/kernel/fadump/registered").unlink()
     host.put(f"sys/kernel/{name}", "1")
     assert "leaves no dump" not in said(look(host))[1]
 
 
+@pytest.mark.parametrize("purpose", BOOTING)
+def test_a_deployed_kernel_runs_without_kdump_only_where_that_is_allowed(
+    host: FakeHost, purpose: str
+) -> None:
+    # Firmware keeps the memory for a dump whatever the kernel is called.
+    host.put("sys/kernel/kexec_crash_loaded", "1")
+    assert "kdump" not in said(look(host), purpose=purpose)[1]
+    host.put("sys/kernel/fadump/registered", "0")
+    verdict, reasons = said(look(host), purpose=purpose)
+    assert ('allow that with ab_allow_missing=["kdump"]' in reasons) == (purpose != "ab")
+    assert (verdict == NO_GO) == (purpose != "ab")
+    assert "kdump" not in said(look(host), purpose=purpose, allow_missing=("kdump",))[1]
+
+
+def test_programs_that_udev_runs_for_a_cpu_are_named(host: FakeHost) -> None:
+    assert "udev" not in said(look(host))[1]
+    host.put(
+        "usr/lib/udev/rules.d/50-kdump-tools.rules", 'SUBSYSTEM=="cpu", PROGRAM="/usr/sbin/kdump-config"'
+    )
+    verdict, reasons = said(look(host))
+    assert verdict == WARNINGS
+    assert "each CPU that comes or goes (50-kdump-tools.rules)" in reasons
+
+
 def test_warnings_about_the_machine(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    host.put("sys/kernel/kexec_crash_loaded", "0")
+    host.put("sys/kernel/fadump/registered", "0")
     host.put("proc/powerpc/lparcfg", "shared_processor_mode=1\n")
     host.put("sys/kernel/rcu_expedited", "1")
     host.put("boot/vmlinux", "")
@@ -604,7 +631,8 @@ def test_words_and_exit_code(host: FakeHost, capsys: pytest.CaptureFixture[str])
     assert lines[-1] == "go for ab"
     assert "CPUs: 0-7 online of 0-7, 4 threads per core" in lines
     assert "processors: dedicated" in lines
-    assert "kdump: loaded" in lines
+    assert "kdump: not loaded" in lines
+    assert "fadump: registered" in lines
     host.put("sys/kernel/kexec_loaded", "1")
     assert cli.main(arguments) == ExitCode.ENVIRONMENT
     captured = capsys.readouterr()

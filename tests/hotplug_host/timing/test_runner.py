@@ -10,7 +10,7 @@ import pytest
 from hotplug_host import results
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.progress import Progress
-from hotplug_host.timing import command
+from hotplug_host.timing import command, runner
 from hotplug_host.timing.cycle import parse_operation
 from hotplug_host.timing.plan import Settings
 from hotplug_timer.reader import read_files
@@ -65,6 +65,19 @@ def test_each_timed_transition_changes_cpus(execute: Execute, host: FakeHost, se
         assert (record["cpus_before"], record["cpus_after"]) == ("0-7", "0,4")
         assert (record["direction"], record["switched"]) == ("off", 6)
     assert host.online == frozenset(range(8))
+
+
+def test_a_switch_waits_until_udev_is_done_with_the_one_before(
+    execute: Execute, host: FakeHost, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = iter([0.0, 3.5, 300.0])
+    monkeypatch.setattr(runner, "wait_until_idle", lambda *_: (seconds := next(waited), seconds < 300))
+    printed = execute(iterations=3)
+    assert printed.count("udev was done") == 1
+    assert "udev was done 3.5 s after smt=on" in printed
+    # The third one was in vain, and there is no fourth.
+    assert "udev was not done 300 s after smt=off; the run goes on and waits for it no more" in printed
+    assert len(lines(settings.output)) == 6
 
 
 def test_the_first_iteration_starts_where_the_others_do(

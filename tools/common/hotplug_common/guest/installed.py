@@ -31,8 +31,10 @@ BOOT = Partition(grub.TYPE_LINUX, grub.BOOT.start, 1015)
 """/boot: room for Debian's kernel and two more with their initial RAM disks."""
 PHYSICAL = Partition(grub.TYPE_LVM, BOOT.start + BOOT.size, 5 * 1024)
 """The physical volume."""
-MEMORY = 2560
-"""MiB that Debian's kernel and an initial RAM disk with most modules take to boot 16 CPUs."""
+CRASH_MEMORY = 320
+"""MiB that are kept for kdump's kernel: what Debian's kdump-tools takes on POWER with less than 4 GiB."""
+MEMORY = 3072
+"""MiB that Debian's kernel and an initial RAM disk with most modules take to boot 16 CPUs, and kdump."""
 ESP = Partition(grub.TYPE_EFI, grub.CORE.start, grub.CORE.size)
 """The EFI system partition, where others have GRUB's core image."""
 EFI = Platform(
@@ -88,9 +90,18 @@ class Style(rootfs.Style):
     """Of the kernel's package; also an expression that apt understands."""
     seed_link: str
     """Name that udev gives the seed disk on this guest's bus."""
-    words = ""
+    words = f"crashkernel={CRASH_MEMORY}M"
     """What Debian's kernel gets on its command line beside the lab's."""
-    packages: tuple[str, ...] = ("initramfs-tools", "linux-base", "lvm2", "nftables", "xfsprogs", "zstd")
+    packages: tuple[str, ...] = (
+        "initramfs-tools",
+        "kdump-tools",
+        "linux-base",
+        "lvm2",
+        "makedumpfile",
+        "nftables",
+        "xfsprogs",
+        "zstd",
+    )
     needs: tuple[Need, ...] = (
         Need("losetup", "mount"),
         Need("pvcreate", "lvm2"),
@@ -197,7 +208,7 @@ class PowerVM(Style):
     arch = PPC64LE
     kernel_name = re.compile(r"linux-image-([0-9.]+\+deb[0-9]+-powerpc64le)")
     seed_link = "scsi-0QEMU_QEMU_HARDDISK_lab-seed"
-    words = "nmi_watchdog=0"
+    words = f"{Style.words} nmi_watchdog=0"
     """Debian's kernel interrupts a CPU that stands still by H_SIGNAL_SYS_RESET. An emulated CPU stands still
     when its host is busy, and QEMU 10.0 may never return from that call."""
 

@@ -72,7 +72,6 @@ MASKED = (
     "e2scrub_all.timer",
     "e2scrub_reap.service",
     "fstrim.timer",
-    "kdump-tools.service",
     "ldconfig.service",
     "systemd-firstboot.service",
     "systemd-networkd-wait-online.service",
@@ -85,6 +84,7 @@ MASKED = (
 MASKED_FOR_SPEED = (
     "dev-mqueue.mount",
     "getty.target",
+    "kdump-tools.service",
     "modprobe@configfs.service",
     "modprobe@drm.service",
     "modprobe@fuse.service",

@@ -30,6 +30,10 @@ from hotplug_host.sysfs import Sysfs
 BOOT_S = 600
 #: Seconds that the first answers of time servers may take after that.
 CLOCK_S = 120
+#: What a kernel may be allowed to lack beside units, mounts and links, as preflight names it.
+SELINUX, FIREWALL, KDUMP = "selinux", "firewall", "kdump"
+#: The services that load kdump's kernel: of the RHEL family and SLES, and of Debian.
+KDUMP_UNITS = ("kdump.service", "kdump-tools.service")
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,13 @@ class Health:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the step."""
     parser.add_argument("--before", type=json.loads, metavar="JSON", help="how the host did then")
-    parser.add_argument("--ignore", action="append", default=[], metavar="NAME", help="a unit, mount or link")
+    parser.add_argument(
+        "--ignore",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"a unit, mount or link, or {SELINUX}, {FIREWALL} or {KDUMP}",
+    )
     add_sysroot(parser)
 
 
@@ -108,7 +118,8 @@ def read_health(fs: Sysfs) -> Health:
 
 
 def differences(before: Health, now: Health, ignored: Sequence[str] = ()) -> Iterator[str]:
-    """Yield, in words, what is worse than before, but for units, mounts and links that are IGNORED."""
+    """Yield, in words, what is worse than before, but for what is IGNORED, by its name."""
+    ignored = [*ignored, *(KDUMP_UNITS if KDUMP in ignored else ())]
     gone = set(before.writable + before.read_only) - set(now.writable + now.read_only)
     for what, names in (
         ("failed", set(now.failed) - set(before.failed)),
@@ -119,13 +130,13 @@ def differences(before: Health, now: Health, ignored: Sequence[str] = ()) -> Ite
     ):
         for name in sorted(names - set(ignored)):
             yield f"{what}: {name}"
-    for text, was, still in (
-        ("SELinux does not enforce", before.enforces, now.enforces),
-        ("no firewall rules", before.filters, now.filters),
-        ("a crash leaves no dump", before.dumps, now.dumps),
-        ("the clock follows no time server", before.synchronized, now.synchronized),
+    for text, name, was, still in (
+        ("SELinux does not enforce", SELINUX, before.enforces, now.enforces),
+        ("no firewall rules", FIREWALL, before.filters, now.filters),
+        ("a crash leaves no dump", KDUMP, before.dumps, now.dumps),
+        ("the clock follows no time server", "", before.synchronized, now.synchronized),
     ):
-        if was and not still:
+        if was and not still and name not in ignored:
             yield text
 
 

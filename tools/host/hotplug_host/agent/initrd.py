@@ -19,6 +19,8 @@ from hotplug_host.sysfs import Sysfs
 NAME = "initrd.img"
 #: A file of a module, in a folder, in a list, or in a list with more about each.
 MODULE = re.compile(r"([\w-]+)\.ko(?:\.\w+)?(?=\s|\Z)", re.MULTILINE)
+#: What kdump of Debian, of the RHEL family and of SLES makes at a boot for the kernel that runs.
+DUMPS = ("var/lib/kdump/*-{}", "var/lib/kdump/*-{}kdump.img", "boot/*-{}kdump.img", "boot/initrd-{}-kdump")
 #: Modules of what is between a file system and its disks; of RAID, aliases.
 LAYERS = {
     "LVM": "dm-mod",
@@ -83,8 +85,10 @@ def make(sysroot: Path, release: str) -> bool:
 
 
 def made(sysroot: Path, release: str) -> list[Path]:
-    """Return what was made, also in part."""
-    return [path for path in Folders(sysroot, release).kernel.glob(f"{NAME}*") if path.is_file()]
+    """Return what was made for the kernel, also in part, and what the host's kdump made for it."""
+    folder = Folders(sysroot, release).kernel
+    dumps = [path for pattern in DUMPS for path in sysroot.glob(pattern.format(release))]
+    return [path for path in (*folder.glob(f"{NAME}*"), *dumps) if path.is_file()]
 
 
 def remove(sysroot: Path, release: str) -> bool:
@@ -92,8 +96,9 @@ def remove(sysroot: Path, release: str) -> bool:
     files = made(sysroot, release)
     for path in files:
         path.unlink()
-    if files and not any(files[0].parent.iterdir()):
-        files[0].parent.rmdir()
+    folder = Folders(sysroot, release).kernel
+    if files and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
     return bool(files)
 
 

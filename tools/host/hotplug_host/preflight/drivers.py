@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hotplug_host.preflight.hardware import Device, Hardware, Storage
 
 #: What may be missing where an operator allows it.
-ALLOWABLE = ("firewall", "selinux", "apparmor", "audit")
+ALLOWABLE = ("firewall", "selinux", "apparmor", "audit", "kdump")
 #: Buses whose modules drive disks and links; names of other modules need not travel.
 ALIAS = re.compile(r"alias (?:pci|vio|virtio|vmbus|xen):\S* (\S+)$")
 

@@ -27,6 +27,7 @@ from hotplug_host.preflight.workloads import Workloads, read_workloads
 from hotplug_host.programs import Ppc64Cpu, Smt, find_program, read_ppc64_cpu, read_smt
 from hotplug_host.sysfs import BOOT_ID, BULK_CHUNK, CPU_DIR, Sysfs
 from hotplug_host.topology import read_control, read_topology
+from hotplug_host.udev import cpu_rules
 
 TAG = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")
 
@@ -112,6 +113,8 @@ class Facts:
     """The installed kernels that somebody asked for."""
     boot_initrd_bytes: int = 0
     """The size of the largest initial RAM disk in /boot."""
+    cpu_rules: tuple[str, ...] = ()
+    """The files of udev with a rule that runs a program for each CPU that goes online or offline."""
 
     @property
     def deployed(self) -> bool:
@@ -166,6 +169,7 @@ def read_facts(
         hardware=read_hardware(fs),
         installed=tuple(read_installed(fs, release) for release in installed),
         boot_initrd_bytes=max((path.stat().st_size for path in fs.glob("/boot", "initr*-*")), default=0),
+        cpu_rules=cpu_rules(fs),
     )
 
 

@@ -94,6 +94,8 @@ def _stops(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _clocksource(facts)
         yield from _drivers(facts, plan, stops=True)
         yield from _unsigned_installed(facts)
+    if plan.purpose in (DEPLOY, INSTALL):
+        yield from _dumps(facts, plan)
     if plan.purpose == INSTALL:
         yield from _installing(facts, plan)
     if plan.purpose != SWITCH:
@@ -161,6 +163,16 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     elif plan.initrd and not facts.files.get(plan.initrd):
         yield f"the initial RAM disk {plan.initrd} is not on the host", "set ab_initrd to one that is"
+
+
+def _dumps(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
+    if facts.kexec.crash_loaded == 1 and facts.kexec.fadump != 1 and "kdump" not in plan.allow_missing:
+        yield (
+            "kdump is loaded, and it finds kernels only where the distribution's packages put them, not a"
+            " deployed one: a crash of that leaves no dump",
+            'allow that with ab_allow_missing=["kdump"], or install the kernel by a package of the'
+            " distribution's kind (lpar-lab build-kernel --package)",
+        )
 
 
 def _clocksource(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -269,6 +281,13 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _drivers(facts, plan, stops=False)
         yield from _installed(facts)
     yield from _services(facts, plan)
+    if facts.cpu_rules:
+        yield (
+            f"udev may run a program for each CPU that comes or goes ({', '.join(facts.cpu_rules)}), which"
+            " slows a switch down and goes on after it",
+            "run udevadm settle before the next switch; kdump needs no such rule where"
+            " /sys/devices/system/cpu/crash_hotplug is 1",
+        )
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (
             "the LPAR shares its processors with others, whose load shows in the seconds",

@@ -46,6 +46,10 @@ from hotplug_host.timing.switch import CpuOnlineDriver, require_root
 from hotplug_host.timing.traced import TracedSteps, lost_events
 from hotplug_host.timing.transition import Transition, do_transition
 from hotplug_host.topology import describe_change, describe_difference, read_online, read_topology
+from hotplug_host.udev import wait_until_idle
+
+UDEV_MOST_S = 300.0
+"""Seconds that a run waits for udev after a switch, which ends each program that it runs after 180."""
 
 
 class Runner:
@@ -146,6 +150,7 @@ class Run:
         self.origin = Origin(TIMER, settings.variant)
         self.counter = choose_counter(self.fs) if settings.count_iterations else None
         self.traced = TracedSteps(settings, self.fs, machine)
+        self.waits_for_udev = True
 
     def execute(self) -> None:
         """Do the steps that are left to do; ToolError when they did not all succeed."""
@@ -209,7 +214,7 @@ class Run:
             self._check_transition(step, transition, number, len(steps))
             invalid += transition.status == INVALID
             if number + 1 < len(steps):
-                self.stop.sleep(self.settings.settle_s)
+                self._come_to_rest(step.operation.name)
         if invalid:
             self.progress.note(f"{invalid} of {len(steps)} switches are invalid and will not be compared")
         if self.stop.requested:
@@ -274,7 +279,23 @@ class Run:
         if error is not None:
             self._follow_change(describe_change(self.machine.topology, self.fs))
             raise self._operation_error(step, result, f"preparing with {start.name}: {error}", online)
+        self._come_to_rest(start.name)
+
+    def _come_to_rest(self, after: str) -> None:
+        """Wait for the settle time, and until udev is done with the CPUs that came and went."""
         self.stop.sleep(self.settings.settle_s)
+        if not self.waits_for_udev:
+            return
+        waited, idle = wait_until_idle(self.fs, self.stop, UDEV_MOST_S)
+        if self.stop.requested:
+            return
+        if not idle:
+            self.waits_for_udev = False
+            self.progress.note(
+                f"udev was not done {waited:.0f} s after {after}; the run goes on and waits for it no more"
+            )
+        elif waited >= 1:
+            self.progress.note(f"udev was done {self.settings.settle_s + waited:.1f} s after {after}")
 
     def _hooked_transition(self, step: Step, writer: results.ResultWriter) -> Transition | None:
         """Do one transition between its hooks, and record it before anything else can fail.

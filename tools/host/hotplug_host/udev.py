@@ -1,0 +1,65 @@
+"""What udev does about CPUs: the programs that it runs when one comes or goes, and whether it still does."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+from hotplug_host.signals import StopRequest
+from hotplug_host.sysfs import Sysfs
+
+QUEUE = "/run/udev/queue"
+"""There as long as udev works through events; `udevadm settle` goes by the same file (systemd 213 on)."""
+RULES = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
+"""Where rules are. A file hides those of the same name in the folders after its own."""
+_OF_CPUS = re.compile(r'\bSUBSYSTEM=="(?:[^"]*\|)?cpu(?:\|[^"]*)?"')
+_ACTION = re.compile(r'\bACTION=="([^"]*)"')
+_PROGRAM = re.compile(r"\b(?:PROGRAM|RUN(?:\{program\})?)\s*\+?={1,2}")
+_LOOK_S = 0.1
+
+
+def wait_until_idle(fs: Sysfs, stop: StopRequest, most_s: float) -> tuple[float, bool]:
+    """Wait until udev has worked through its events, MOST_S seconds at most and no longer than to a stop.
+
+    Returns the seconds that took, and whether udev is idle.
+    """
+    started = time.monotonic()
+    while busy := fs.exists(QUEUE):
+        if stop.requested or time.monotonic() - started >= most_s:
+            break
+        stop.sleep(_LOOK_S)
+    return time.monotonic() - started, not busy
+
+
+def cpu_rules(fs: Sysfs) -> tuple[str, ...]:
+    """Return the files with a rule that runs a program for each CPU that goes online or offline, sorted.
+
+    A rule that other conditions keep from doing so counts as well.
+    """
+    seen: dict[str, Path] = {}
+    for folder in RULES:
+        for path in fs.glob(folder, "*.rules"):
+            seen.setdefault(path.name, path)
+    return tuple(sorted(name for name, path in seen.items() if _runs_programs(path)))
+
+
+def _runs_programs(path: Path) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # a link to /dev/null is empty; one that cannot be read has no rules for us
+        return False
+    joined = text.replace("\\\n", " ")
+    return any(
+        not line.lstrip().startswith("#")
+        and _OF_CPUS.search(line)
+        and _switches(line)
+        and _PROGRAM.search(line)
+        for line in joined.splitlines()
+    )
+
+
+def _switches(line: str) -> bool:
+    """Return whether a rule is for CPUs that go online or offline; one without an action is for all."""
+    actions = _ACTION.search(line)
+    return actions is None or bool({"online", "offline", "*"} & set(actions[1].split("|")))
