@@ -35,7 +35,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 GUEST = "lpar"
 PAGE = ROOT / "docs/guides/operators/host-kernel.md"
 #: The guest's own tool makes the initial RAM disk, of a kernel that may lack what Debian has beside drivers.
-MADE = {"ab_initrd": "make", "ab_allow_missing": ["apparmor", "audit", "firewall"], "ab_switch_timeout": 1800}
+MADE = {
+    "ab_initrd": "make",
+    "ab_allow_missing": ["apparmor", "audit", "firewall", "kdump"],
+    "ab_switch_timeout": 1800,
+}
 
 
 @pytest.fixture(scope="module")
