@@ -4,7 +4,7 @@ import pytest
 
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
-from hotplug_host.udev import QUEUE, cpu_rules, wait_until_idle
+from hotplug_host.udev import cpu_rules, wait_until_idle
 
 KDUMP = """SUBSYSTEM=="memory", ACTION=="online", PROGRAM="/usr/sbin/kdump-config try-reload"
 SUBSYSTEM=="cpu", ACTION=="online", PROGRAM="/usr/sbin/kdump-config try-reload"
@@ -54,34 +54,52 @@ def test_an_operators_file_hides_the_packages(tmp_path: Path) -> None:
     assert cpu_rules(Sysfs(tmp_path)) == ("60-two.rules",)
 
 
-class Stop(StopRequest):
-    """Its sleep removes the queue at the call WHEN."""
+@pytest.fixture
+def udevadm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of those events that are left; each look at them takes one."""
+    left = tmp_path / "left"
+    program = tmp_path / "bin/udevadm"
+    put(
+        tmp_path,
+        "bin/udevadm",
+        f"""#!/bin/sh
+test "$*" = "settle --timeout=1" || exit 9
+read number < {left}
+test "$number" = 0 && exit 0
+echo $((number - 1)) > {left}
+exit 1
+""",
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/bin:/usr/bin")
+    return left
 
-    def __init__(self, queue: Path, when: int) -> None:
-        super().__init__()
-        self.queue, self.when, self.slept = queue, when, 0
 
-    def sleep(self, seconds: float) -> None:
-        self.slept += 1
-        if self.slept == self.when:
-            self.queue.unlink()
-
-
-@pytest.mark.parametrize("when", [0, 1, 3])
-def test_waiting_ends_with_the_queue(tmp_path: Path, when: int) -> None:
-    put(tmp_path, QUEUE.lstrip("/"), "")
-    stop = Stop(tmp_path / QUEUE.lstrip("/"), when)
-    if not when:
-        stop.queue.unlink()
-    waited, idle = wait_until_idle(Sysfs(tmp_path), stop, 60)
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_waiting_ends_with_the_events(udevadm: Path, events: int) -> None:
+    udevadm.write_text(f"{events}\n")
+    waited, idle = wait_until_idle(Sysfs(), StopRequest(), 60)
     assert idle
     assert waited < 60
-    assert stop.slept == when
+    assert udevadm.read_text() == "0\n"
 
 
-def test_waiting_ends_with_a_stop_and_with_its_time(tmp_path: Path) -> None:
-    put(tmp_path, QUEUE.lstrip("/"), "")
+def test_waiting_ends_with_a_stop_and_with_its_time(udevadm: Path) -> None:
+    udevadm.write_text("1000000\n")
     stop = StopRequest()
-    assert wait_until_idle(Sysfs(tmp_path), stop, 0)[1] is False
+    assert wait_until_idle(Sysfs(), stop, 0.1)[1] is False
+    left = udevadm.read_text()
+    assert left != "1000000\n"
     stop.count = 1
-    assert wait_until_idle(Sysfs(tmp_path), stop, 60)[1] is False
+    assert wait_until_idle(Sysfs(), stop, 60)[1] is False
+    assert udevadm.read_text() == left
+
+
+def test_a_host_without_udev_and_a_tree_are_idle(
+    tmp_path: Path, udevadm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    udevadm.write_text("1000000\n")
+    assert wait_until_idle(Sysfs(tmp_path), StopRequest(), 60)[1]
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("hotplug_host.programs.ADMINISTRATORS", ())
+    assert wait_until_idle(Sysfs(), StopRequest(), 60)[1]

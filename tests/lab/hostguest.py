@@ -23,6 +23,10 @@ SERVICES = (
     "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
     " nft list ruleset; systemctl --failed --plain --no-legend"
 )
+#: kdump-tools load kdump anew for each CPU that comes online, which takes most of the time of a slow smt=on.
+RULE = "/etc/udev/rules.d/50-kdump-tools.rules"
+WITHOUT_RULE = f"ln -s /dev/null {RULE}; udevadm control --reload"
+WITH_RULE = f"rm {RULE}; udevadm control --reload"
 PACKAGE = "/root/kernel.deb"
 #: As anybody would; its hooks make the initial RAM disk and the boot entry.
 INSTALL = f"dpkg --install {PACKAGE}"
@@ -117,6 +121,8 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     boots, iterations = (int(wish(name) or "2") for name in ("BOOTS", "ITERATIONS"))
     guest.choose(guest.debian)
     before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
+    results.mkdir(parents=True, exist_ok=True)
+    time_with_and_without_rule(guest, "debian", results)
 
     guest.send(package)
     guest.ssh(INSTALL, 1800)
@@ -124,6 +130,7 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     kernel = grub.PLATFORMS[guest.arch.name].kernel
     for name in (f"/boot/initrd.img-{package.release}", f"/boot/{kernel}-{package.release}"):
         assert f"f {name}\n" in installed
+    guest.ssh(WITHOUT_RULE)
 
     run = guest.lab.play(
         "ab.yml",
@@ -153,10 +160,25 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     guest.boot(package.release)
     assert guest.ssh(SERVICES) == lives_on
     assert "CPUs go down one by one" not in guest.ssh("dmesg")
+    guest.ssh(WITH_RULE)
+    time_with_and_without_rule(guest, "patched", results)
     guest.boot(guest.debian)
     guest.ssh(f"dpkg --purge {package.name}", 1800)
     assert guest.ssh(LISTING) == before
     assert guest.ssh(SERVICES) == lives_on
+
+
+def time_with_and_without_rule(guest: Guest, kernel: str, results: Path) -> None:
+    """Time switches in one boot as the host is, and without the rule; the timer waits for udev."""
+    guest.lab.install_timer(guest.name, results)
+    for name, before, after in (("as-installed", "true", "true"), ("without-rule", WITHOUT_RULE, WITH_RULE)):
+        variant = f"{kernel}-{name}"
+        iterations = wish("ITERATIONS") or "2"
+        words = f"smt=off smt=on --variant {variant} --iterations {iterations} --output {variant}.jsonl"
+        printed = guest.ssh(f"{before}; python3 hotplug-timer.pyz run {words} 2>&1; {after}", 3600)
+        assert ("udev was done" in printed) == (name == "as-installed"), printed
+        (results / f"{variant}.jsonl").write_text(guest.ssh(f"cat {variant}.jsonl"))
+    guest.ssh("rm hotplug-timer.pyz *.jsonl")
 
 
 def assert_bulk(runs: list[Run]) -> None:

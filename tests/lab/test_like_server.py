@@ -9,9 +9,10 @@ import pytest
 
 from hotplug_common.arch import X86_64
 from hotplug_common.guest import installed, qemu
+from hotplug_host.preflight.system import CRASH_LOADED
 from hotplug_host.sysfs import SMT_CONTROL
-from tests.lab.hostguest import Guest, Package, assert_measured_and_gone
-from tests.lab.labtools import BOOT_ID, Lab, reboot
+from tests.lab.hostguest import INSTALL, Guest, Package, assert_measured_and_gone
+from tests.lab.labtools import BOOT_ID, Lab, reboot, rebooted
 
 # Its disk may have to be made first, and the kernel takes half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
@@ -37,6 +38,7 @@ def test_firmware_and_boot_loader_start_what_is_installed(guest: Guest) -> None:
     assert inside("findmnt --noheadings --output SOURCE,FSTYPE /").split() == [installed.ROOT, "xfs"]
     assert inside("ls -d /sys/firmware/efi")
     assert inside("systemctl --failed --no-legend") == ""
+    assert inside(f"cat {CRASH_LOADED}") == "1"
     assert "policy drop" in inside("nft list ruleset")
     for level, online in (("off", "0,2,4,6"), ("on", "0-7")):
         assert inside(f"echo {level} > {SMT_CONTROL}; cat /sys/devices/system/cpu/online") == online
@@ -53,3 +55,17 @@ def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
     guest: Guest, package: Package, tmp_path: Path
 ) -> None:
     assert_measured_and_gone(guest, package, tmp_path)
+
+
+def test_kexec_starts_the_kernel_while_a_crash_kernel_is_loaded(guest: Guest, package: Package) -> None:
+    """And kdump is loaded again on it."""
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    assert guest.ssh(f"cat {CRASH_LOADED}").strip() == "1"
+    files = f"/boot/vmlinuz-{package.release} --initrd=/boot/initrd.img-{package.release}"
+    guest.ssh(f"kexec --load {files} --reuse-cmdline")
+    rebooted(guest.lab, GUEST, lambda: guest.ssh("systemctl --no-block kexec"))
+    assert guest.ssh("uname -r").strip() == package.release
+    assert guest.ssh(f"cat {CRASH_LOADED}").strip() == "1"
+    guest.boot(guest.debian)
+    guest.ssh(f"dpkg --purge {package.name}", 1800)

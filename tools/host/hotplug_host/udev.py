@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
 from pathlib import Path
 
+from hotplug_host.programs import find_program
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 
-QUEUE = "/run/udev/queue"
-"""There as long as udev works through events; `udevadm settle` goes by the same file (systemd 213 on)."""
 RULES = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 """Where rules are. A file hides those of the same name in the folders after its own."""
 _OF_CPUS = re.compile(r'\bSUBSYSTEM=="(?:[^"]*\|)?cpu(?:\|[^"]*)?"')
 _ACTION = re.compile(r'\bACTION=="([^"]*)"')
 _PROGRAM = re.compile(r"\b(?:PROGRAM|RUN(?:\{program\})?)\s*\+?={1,2}")
-_LOOK_S = 0.1
 
 
 def wait_until_idle(fs: Sysfs, stop: StopRequest, most_s: float) -> tuple[float, bool]:
     """Wait until udev has worked through its events, MOST_S seconds at most and no longer than to a stop.
 
-    Returns the seconds that took, and whether udev is idle.
+    Returns the seconds that took, and whether udev is idle; a host without it is.
     """
-    started = time.monotonic()
-    while busy := fs.exists(QUEUE):
-        if stop.requested or time.monotonic() - started >= most_s:
-            break
-        stop.sleep(_LOOK_S)
-    return time.monotonic() - started, not busy
+    program = find_program("udevadm") if fs.is_host else None
+    started, idle = time.monotonic(), program is None
+    while program and not idle and not stop.requested and time.monotonic() - started < most_s:
+        # Of the events as well that the kernel has sent and udev has not yet read.
+        done = subprocess.run([program, "settle", "--timeout=1"], capture_output=True, check=False)
+        idle = done.returncode == 0
+    return time.monotonic() - started, idle
 
 
 def cpu_rules(fs: Sysfs) -> tuple[str, ...]:
