@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
 PAGE = ROOT / "docs/guides/operators/host-kernel.md"
+TIMING = PAGE.with_name("time-your-machine.md")
 #: The guest's own tool makes the initial RAM disk, of a kernel that may lack what Debian has beside drivers.
 MADE = {
     "ab_initrd": "make",
@@ -130,6 +131,19 @@ def test_the_pages_commands_lead_to_seconds_on_both_kernels_and_back(
     assert_bulk([one for one in runs if one.variant == "patched"])
     assert guest.ssh("uname -r").strip() == guest.debian
     assert (guest.ssh(LISTING), guest.ssh(SERVICES)) == (before, lives_on)
+
+
+def test_the_pages_commands_switch_without_the_rule_of_kdump_tools(guest: Guest) -> None:
+    before = guest.ssh(LISTING)
+    begun = guest.ssh("ppc64_cpu --smt=off; udevadm settle; date +%s").strip()
+    section = TIMING.read_text().partition("## udev\n")[2].partition("## ")[0]
+    *around, last = section.partition("```sh\n")[2].partition("```")[0].splitlines()
+    guest.ssh(" && ".join(around))
+    assert guest.ssh(f"journalctl --quiet --since @{begun} -t kdump-config") == ""
+    guest.ssh(last)
+    assert guest.ssh(f"cat {CRASH_LOADED}").strip() == "1"
+    assert guest.ssh("ppc64_cpu --smt").strip() == "SMT=8"
+    assert guest.ssh(LISTING) == before
 
 
 def test_a_full_boot_leaves_the_distributions_kernel(guest: Guest, package: Package) -> None:

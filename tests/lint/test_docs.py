@@ -43,7 +43,7 @@ FOREIGN = {
         "man",
         "molecule",
     ),
-    *("python3", "scp", "ssh", "systemctl"),
+    *("ln", "ppc64_cpu", "python3", "rm", "scp", "ssh", "systemctl", "udevadm"),
 }
 CONTROL = {"&&", "||", ";", "|", "&", "(", ")"}
 

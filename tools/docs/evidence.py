@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+import json
 import statistics
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -307,6 +309,31 @@ class Figures:
         ]
         titles = ["switch", "kernel", "median (s)", "fastest (s)", "slowest (s)"]
         return "\n".join([*heading(titles), *map(row, rows)])
+
+    def udev(self, files: Files) -> str:
+        """Return what switches take with kdump-tools' rule for udev and without it; empty where none is kept.
+
+        The wait is from the end of a switch to the start of the next one: settle time, and what udev takes.
+        """
+        took: dict[tuple[str, str], list[float]] = {}
+        waits: dict[tuple[str, str], list[float]] = {}
+        for path in sorted((ROOT / files.pattern).parent.glob("udev/*.jsonl")):
+            records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+            timed = [one for one in records if one["record"] == "iteration" and one["phase"] == "timed"]
+            starts = [datetime.datetime.fromisoformat(one["started"]) for one in timed]
+            for one, start, following in itertools.zip_longest(timed, starts, starts[1:]):
+                key = (one["operation"], path.stem)
+                took.setdefault(key, []).append(one["seconds"])
+                if following:
+                    waits.setdefault(key, []).append((following - start).total_seconds() - one["seconds"])
+        rows = [
+            [f"`{key[0]}`", key[1], str(len(seconds))]
+            + [f"{number:.2f}" for number in (statistics.median(seconds), max(seconds))]
+            + [f"{statistics.median(waits[key]):.1f}"]
+            for key, seconds in sorted(took.items())
+        ]
+        titles = ["switch", "kernel", "n", "median (s)", "slowest (s)", "until the next one, median (s)"]
+        return "\n".join([*heading(titles), *map(row, rows)]) if rows else ""
 
     def speed(self, line: str) -> str:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
