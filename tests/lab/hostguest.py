@@ -23,7 +23,7 @@ SERVICES = (
     "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
     " nft list ruleset; systemctl --failed --plain --no-legend"
 )
-#: kdump-tools load kdump anew for each CPU that comes online, which takes most of the time of a slow smt=on.
+#: By it udev is to load kdump again for each CPU that comes online; most of a slow smt=on goes there.
 RULE = "/etc/udev/rules.d/50-kdump-tools.rules"
 WITHOUT_RULE = f"ln -s /dev/null {RULE}; udevadm control --reload"
 WITH_RULE = f"rm {RULE}; udevadm control --reload"
