@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "lpar"
 PAGE = ROOT / "docs/guides/operators/host-kernel.md"
-TIMING = PAGE.with_name("time-your-machine.md")
+TROUBLE = PAGE.with_name("troubleshooting.md")
 #: The guest's own tool makes the initial RAM disk, of a kernel that may lack what Debian has beside drivers.
 MADE = {
     "ab_initrd": "make",
@@ -136,7 +136,7 @@ def test_the_pages_commands_lead_to_seconds_on_both_kernels_and_back(
 def test_the_pages_commands_switch_without_the_rule_of_kdump_tools(guest: Guest) -> None:
     before = guest.ssh(LISTING)
     begun = guest.ssh("ppc64_cpu --smt=off; udevadm settle; date +%s").strip()
-    section = TIMING.read_text().partition("## udev\n")[2].partition("## ")[0]
+    section = TROUBLE.read_text().partition("## The udev rule of kdump-tools\n")[2].partition("## ")[0]
     *around, last = section.partition("```sh\n")[2].partition("```")[0].splitlines()
     guest.ssh(" && ".join(around))
     assert guest.ssh(f"journalctl --quiet --since @{begun} -t kdump-config") == ""
