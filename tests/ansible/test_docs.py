@@ -136,6 +136,8 @@ def test_every_reason_is_in_its_table() -> None:
         "_unsigned_installed": "secure boot",
         "_drivers": "kernel's configuration lacks",
         "_services": "smtstate.service",
+        "_dumps": "leave no dump",
+        "_udev": "a rule of udev",
     }
     judged = set(re.findall(r"yield from (_\w+)\(", source))
     assert judged == set(words)

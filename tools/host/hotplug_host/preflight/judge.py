@@ -281,13 +281,7 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         yield from _drivers(facts, plan, stops=False)
         yield from _installed(facts)
     yield from _services(facts, plan)
-    if facts.cpu_rules:
-        yield (
-            f"udev may run a program for each CPU that comes or goes ({', '.join(facts.cpu_rules)}), which"
-            " slows a switch down and goes on after it",
-            "run udevadm settle before the next switch; kdump needs no such rule where"
-            " /sys/devices/system/cpu/crash_hotplug is 1",
-        )
+    yield from _udev(facts)
     if facts.platform.lpar_mode == SHARED and plan.purpose != SWITCH:
         yield (
             "the LPAR shares its processors with others, whose load shows in the seconds",
@@ -305,6 +299,16 @@ def _warnings(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
         )
     if facts.boot_free_bytes is not None and facts.boot_free_bytes < BOOT_SPARE_BYTES:
         yield f"/boot has {_size(facts.boot_free_bytes)} free", "remove unused kernels"
+
+
+def _udev(facts: Facts) -> Iterator[tuple[str, str]]:
+    if facts.cpu_rules:
+        yield (
+            f"udev may run a program for each CPU that comes or goes ({', '.join(facts.cpu_rules)}), which"
+            " slows a switch down and goes on after it",
+            "run udevadm settle before the next switch; kdump needs no such rule where"
+            " /sys/devices/system/cpu/crash_hotplug is 1",
+        )
 
 
 def _services(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
