@@ -285,7 +285,8 @@ def tables(runs: Sequence[Run]) -> tuple[str, str, str]:
 def _lateness_row(run: Run, late: Lateness) -> list[str]:
     cells = [f"{run.arch} {run.device}", f"{late.seconds:g} s"]
     cells += [f"{statistics.median(us):.0f} us ({len(us)})" for us in (late.stock, late.patched)]
-    return [*cells, slower(late.effect, 0), f"{late.effect.holds_below_boot_sd_percent:.0f}%"]
+    effect = late.effect
+    return [*cells, slower(effect, 0), f"{effect.holds_below_boot_sd_percent:.0f}%"]
 
 
 def _cost_rows(run: Run) -> list[list[str]]:
