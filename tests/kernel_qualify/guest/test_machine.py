@@ -1,5 +1,6 @@
 """What the guest's scripts read from the kernel, on texts as the kernel writes them."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,22 @@ VERSION_17 = VERSION_17.replace("domain1 ", "domain1 PKG ")
 def test_domains_of_either_version(text: str) -> None:
     low, high, every = list(range(8)), list(range(8, 16)), list(range(16))
     assert machine.spans_in(text) == {"0": [low, every], "8": [high], "9": []}
+
+
+@pytest.mark.parametrize(
+    ("version", "realtime"),
+    [
+        ("#1 SMP PREEMPT_RT Thu Jan  1 00:00:00 UTC 1970", True),
+        ("#1 SMP PREEMPT Thu Jan  1 00:00:00 UTC 1970", False),
+        ("#1 SMP PREEMPT_DYNAMIC Debian 6.12.107-1", False),
+    ],
+)
+def test_preempt_rt_is_told_by_the_version(
+    version: str, realtime: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = os.uname_result(("Linux", "guest", "6.12.118", version, "x86_64"))
+    monkeypatch.setattr(os, "uname", lambda: names)
+    assert machine.realtime() == realtime
 
 
 def test_masks() -> None:

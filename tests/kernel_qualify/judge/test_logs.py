@@ -121,6 +121,15 @@ def test_both_kernel_lines_name_the_place_of_a_warning(head: str) -> None:
     assert logs.problems(head) != []
 
 
+def test_of_an_affinity_only_the_warning_of_preempt_rt_is_allowed() -> None:
+    head = "WARNING: CPU: 0 PID: 122 at affine_move_task+0x31f/0x5d0"
+    called_by = {
+        name: f"{head}\nCall Trace:\n {name}+0x7e/0xd0\n" for name in ("migrate_enable", "sched_setaffinity")
+    }
+    assert logs.problems(called_by["migrate_enable"]) == []
+    assert logs.problems(called_by["sched_setaffinity"]) == [head]
+
+
 def test_exceptions_have_reasons() -> None:
     for entry in logs.ALLOWED:
         assert len(entry.reason.split()) > 8

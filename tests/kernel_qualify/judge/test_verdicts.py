@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kernel_qualify.guest.stress import DEADLINE_LOAD
 from kernel_qualify.judge import verdicts
 from tests.kernel_qualify.judge import perfect
 
@@ -127,6 +128,17 @@ def test_a_perfect_stress_passes() -> None:
     assert verdicts.stress_problems(perfect.stress(), 8) == []
 
 
+def test_only_with_preempt_rt_is_no_deadline_task_needed() -> None:
+    records = perfect.stress()
+    for record in records:
+        if record["kind"] == "loads":
+            record["started"].remove(DEADLINE_LOAD)
+    assert verdicts.stress_problems(records, 8) == [
+        f"phase {number}: no {DEADLINE_LOAD}" for number in (1, 2)
+    ]
+    assert verdicts.stress_problems(spoilt(records, "machine", put(realtime=True)), 8) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "match", "spoil", "expected"),
     [
@@ -141,6 +153,7 @@ def test_a_perfect_stress_passes() -> None:
         ("quiet", {"phase": "before"}, put(domains=None), "no sched domains to look at"),
         ("loads", {}, lambda r: r["counts"]["disk"].pop("ok"), "disk never succeeded"),
         ("loads", {}, lambda r: r["counts"].pop("taskset"), "taskset never succeeded: {}"),
+        ("loads", {}, lambda r: r["started"].remove(DEADLINE_LOAD), f"phase 1: no {DEADLINE_LOAD}"),
         ("loads", {}, put(kind="other"), "1 phases"),
         ("end", {}, put(kind="other"), "did not reach its end"),
         ("switch", {}, put(kind="other"), "7 switches, not 8"),

@@ -260,6 +260,11 @@ def settings() -> dict[str, str]:
     }
 
 
+def realtime() -> bool:
+    """Whether the kernel is one of PREEMPT_RT."""
+    return "PREEMPT_RT" in os.uname().version.split()
+
+
 def clocksource() -> str:
     """Return the clocksource in use; an x86 kernel may change it when it finds the TSC unstable."""
     return read(CLOCKSOURCE)

@@ -43,6 +43,12 @@ ALLOWED = (
         "and set_cpus_allowed_ptr() has only offline CPUs to choose from: EINVAL",
     ),
     Allowed(
+        r"WARNING: (.* )?at (\S+ )?affine_move_task",
+        "migrate_enable",
+        "from reading stock 6.12: a kernel thread stays where it is if the CPU that it has to move to begins "
+        "to go offline, as a comment of migration_cpu_stop() has it; PREEMPT_RT warns when it may move again",
+    ),
+    Allowed(
         "WARNING: nvram corruption detected",
         "0-length partition",
         "not the kernel's: an emulated pseries starts with an empty NVRAM, and nothing formats it",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kernel_qualify.guest.machine import FILE
+from kernel_qualify.guest.stress import DEADLINE_LOAD
 
 Record = dict[str, Any]
 REFUSED = re.compile(
@@ -224,7 +225,7 @@ def stress_problems(records: Sequence[Record], switches: int) -> list[str]:
         title = f"switch {record['number']} ({record['phase']}) to {record['to']}, chunk {record['chunk']}"
         found += [f"{title}: {problem}" for problem in stressed_problems(record, machine)]
     found += quiet_problems(of_kind(records, "quiet"), machine)
-    return found + load_problems(of_kind(records, "loads"))
+    return found + load_problems(of_kind(records, "loads"), [] if machine["realtime"] else [DEADLINE_LOAD])
 
 
 def stressed_problems(record: Record, machine: Record) -> list[str]:
@@ -260,11 +261,17 @@ def quiet_problems(quiet: Sequence[Record], machine: Record) -> list[str]:
     return found
 
 
-def load_problems(phases: Sequence[Record]) -> list[str]:
-    """Every load got something done, or the stress was none."""
+def load_problems(phases: Sequence[Record], needed: Sequence[str]) -> list[str]:
+    """Every load got something done, or the stress was none; those that are needed were there."""
     if len(phases) != 2:
         return [f"{len(phases)} phases, not 2"]
-    return [
+    found = [
+        f"phase {number}: no {name}"
+        for number, phase in enumerate(phases, start=1)
+        for name in needed
+        if name not in phase["started"]
+    ]
+    return found + [
         f"phase {number}: {name} never succeeded: {counts}"
         for number, phase in enumerate(phases, start=1)
         for name in phase["started"]
