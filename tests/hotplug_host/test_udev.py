@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from hotplug_host import udev
 from hotplug_host.signals import StopRequest
 from hotplug_host.sysfs import Sysfs
 from hotplug_host.udev import cpu_rules, wait_until_idle
@@ -76,7 +77,8 @@ exit 1
 
 
 @pytest.mark.parametrize("events", [0, 1, 3])
-def test_waiting_ends_with_the_events(udevadm: Path, events: int) -> None:
+def test_waiting_ends_with_the_events(udevadm: Path, events: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udev, "PAUSE_S", 0.01)
     udevadm.write_text(f"{events}\n")
     waited, idle = wait_until_idle(Sysfs(), StopRequest(), 60)
     assert idle
@@ -93,6 +95,14 @@ def test_waiting_ends_with_a_stop_and_with_its_time(udevadm: Path) -> None:
     stop.count = 1
     assert wait_until_idle(Sysfs(), stop, 60)[1] is False
     assert udevadm.read_text() == left
+
+
+def test_one_that_fails_at_once_is_asked_once_a_second(udevadm: Path) -> None:
+    udevadm.write_text("1000000\n")
+    waited, idle = wait_until_idle(Sysfs(), StopRequest(), 1.2)
+    assert not idle
+    assert waited >= 1.2
+    assert udevadm.read_text() in {"999998\n", "999999\n"}
 
 
 def test_a_host_without_udev_and_a_tree_are_idle(

@@ -13,6 +13,8 @@ from hotplug_host.sysfs import Sysfs
 
 RULES = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 """Where rules are. A file hides those of the same name in the folders after its own."""
+PAUSE_S = 1.0
+"""udevadm waits for its second by itself, but one that fails at once would be asked without a pause."""
 _OF_CPUS = re.compile(r'\bSUBSYSTEM=="(?:[^"]*\|)?cpu(?:\|[^"]*)?"')
 _ACTION = re.compile(r'\bACTION=="([^"]*)"')
 _PROGRAM = re.compile(r"\b(?:PROGRAM|RUN(?:\{program\})?)\s*\+?={1,2}")
@@ -27,8 +29,11 @@ def wait_until_idle(fs: Sysfs, stop: StopRequest, most_s: float) -> tuple[float,
     started, idle = time.monotonic(), program is None
     while program and not idle and not stop.requested and time.monotonic() - started < most_s:
         # Of the events as well that the kernel has sent and udev has not yet read.
+        asked = time.monotonic()
         done = subprocess.run([program, "settle", "--timeout=1"], capture_output=True, check=False)
         idle = done.returncode == 0
+        if not idle:
+            stop.sleep(min(asked + PAUSE_S, started + most_s) - time.monotonic())
     return time.monotonic() - started, idle
 
 
