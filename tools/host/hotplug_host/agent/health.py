@@ -16,6 +16,7 @@ from typing import Any
 
 from hotplug_host.arguments import add_sysroot
 from hotplug_host.errors import ExitCode, ToolError
+from hotplug_host.preflight.hardware import FIREWALL, KDUMP, SELINUX
 from hotplug_host.preflight.system import (
     CRASH_LOADED,
     FADUMP,
@@ -30,8 +31,6 @@ from hotplug_host.sysfs import Sysfs
 BOOT_S = 600
 #: Seconds that the first answers of time servers may take after that.
 CLOCK_S = 120
-#: What a kernel may be allowed to lack beside units, mounts and links, as preflight names it.
-SELINUX, FIREWALL, KDUMP = "selinux", "firewall", "kdump"
 #: The services that load kdump's kernel: of the RHEL family and SLES, and of Debian.
 KDUMP_UNITS = ("kdump.service", "kdump-tools.service")
 

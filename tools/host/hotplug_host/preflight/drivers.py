@@ -9,10 +9,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hotplug_host.preflight.hardware import Device, Hardware, Storage
+from hotplug_host.preflight.hardware import (
+    APPARMOR,
+    AUDIT,
+    FIREWALL,
+    KDUMP,
+    SELINUX,
+    Device,
+    Hardware,
+    Storage,
+)
 
 #: What may be missing where an operator allows it.
-ALLOWABLE = ("firewall", "selinux", "apparmor", "audit", "kdump")
+ALLOWABLE = (FIREWALL, SELINUX, APPARMOR, AUDIT, KDUMP)
 #: Buses whose modules drive disks and links; names of other modules need not travel.
 ALIAS = re.compile(r"alias (?:pci|vio|virtio|vmbus|xen):\S* (\S+)$")
 
@@ -101,9 +110,9 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "ip:mangle": ("IP_NF_MANGLE",),
     "ip:raw": ("IP_NF_RAW",),
     "ip6:filter": ("IP6_NF_FILTER",),
-    "selinux": ("SECURITY_SELINUX",),
-    "apparmor": ("SECURITY_APPARMOR",),
-    "audit": ("AUDIT",),
+    SELINUX: ("SECURITY_SELINUX",),
+    APPARMOR: ("SECURITY_APPARMOR",),
+    AUDIT: ("AUDIT",),
     # Watchdogs, and the platform.
     "pseries-wdt": ("PSERIES_WDT",),
     "Software Watchdog": ("SOFT_WATCHDOG",),
@@ -111,7 +120,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "pseries": ("PPC_PSERIES",),
     "lparcfg": ("LPARCFG",),
     "hvc": ("HVC_CONSOLE",),
-    "kdump": ("CRASH_DUMP",),
+    KDUMP: ("CRASH_DUMP",),
     "fadump": ("FA_DUMP",),
 }
 SYMBOLS = frozenset(name for needs in NEEDS.values() for either in needs for name in either.split("|"))
@@ -119,7 +128,7 @@ WORDS = {"xfs": "XFS", "btrfs": "btrfs", "vfat": "VFAT"}
 PLATFORM = {
     "lparcfg": "lparstat reads /proc/powerpc/lparcfg",
     "hvc": "the console is hvc0",
-    "kdump": "kdump is ready",
+    KDUMP: "kdump is ready",
     "fadump": "fadump is registered",
 }
 
@@ -182,7 +191,7 @@ def findings(
     devices = [one for storage in hardware.storage for one in storage.devices]
     yield from _unknown([*devices, *(link.device for link in hardware.links)], kernel)
     if hardware.firewall:
-        stops = "firewall" not in allowed
+        stops = FIREWALL not in allowed
         yield from _lacking(kernel, stops, "the host has a firewall", hardware.firewall)
     for name in hardware.protection:
         yield from _lacking(kernel, name not in allowed, f"the host uses {name}", [name])

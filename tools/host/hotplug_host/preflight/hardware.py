@@ -20,6 +20,8 @@ from hotplug_host.preflight.system import (
 )
 from hotplug_host.sysfs import Sysfs
 
+#: What protects a host or keeps its dumps: operators may allow a kernel to lack it.
+FIREWALL, SELINUX, APPARMOR, AUDIT, KDUMP = "firewall", "selinux", "apparmor", "audit", "kdump"
 BLOCK = "/sys/class/block"
 #: Mount points without which no host comes up, whatever fstab has of them.
 NEEDED = ("/", "/boot", "/boot/efi", "/usr", "/var")
@@ -210,11 +212,11 @@ def _firewall(fs: Sysfs) -> Iterator[str]:
 
 def _protection(fs: Sysfs) -> Iterator[str]:
     if fs.read_optional(SELINUX_ENFORCES) == "1":
-        yield "selinux"
+        yield SELINUX
     if fs.read_optional("/sys/module/apparmor/parameters/enabled") == "Y":
-        yield "apparmor"
+        yield APPARMOR
     if any(map(fs.exists, AUDITD)):
-        yield "audit"
+        yield AUDIT
 
 
 def _extras(fs: Sysfs) -> Iterator[str]:
@@ -225,7 +227,7 @@ def _extras(fs: Sysfs) -> Iterator[str]:
     if fs.exists("/proc/powerpc/lparcfg"):
         yield "lparcfg"
     if fs.read_optional(CRASH_LOADED) == "1":
-        yield "kdump"
+        yield KDUMP
     if "1" in map(fs.read_optional, FADUMP):
         yield "fadump"
 

@@ -12,6 +12,7 @@ from hotplug_host.arguments import MAKE
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
 from hotplug_host.preflight.drivers import Kernel, findings
 from hotplug_host.preflight.facts import Facts
+from hotplug_host.preflight.hardware import KDUMP
 from hotplug_host.preflight.lpar import SHARED
 from hotplug_host.preflight.workloads import Tasks
 from hotplug_host.programs import NO_CONTROL, ONE_BY_ONE
@@ -166,7 +167,7 @@ def _kexec(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _dumps(facts: Facts, plan: Plan) -> Iterator[tuple[str, str]]:
-    if facts.kexec.crash_loaded == 1 and facts.kexec.fadump != 1 and "kdump" not in plan.allow_missing:
+    if facts.kexec.crash_loaded == 1 and facts.kexec.fadump != 1 and KDUMP not in plan.allow_missing:
         yield (
             "kdump is loaded, and it finds kernels only where the distribution's packages put them, not a"
             " deployed one: a crash of that leaves no dump",
