@@ -59,6 +59,7 @@ report.""",
   kernel-qualify stress --switches 40
   kernel-qualify stress --line 7.3 --fragment kasan
   kernel-qualify stress --like powernv9 --cores 4
+  kernel-qualify stress --arch x86_64 --cores 4 --fragment rt
   kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",
     )
     options.add_line(parser)
