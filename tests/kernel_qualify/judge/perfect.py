@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from kernel_qualify.guest.stress import DEADLINE_LOAD
+from kernel_qualify.guest.stress import DEADLINE_LOAD, QUEUE_LOAD
 from kernel_qualify.judge import smtcontrol, verdicts
 
 Record = dict[str, Any]
@@ -105,7 +105,7 @@ def stress(switches: int = 8) -> list[Record]:
             {"kind": "quiet", "phase": phase, "chunk": CHUNK, **whole(value)} for value in ("off", "on")
         ]
     for _ in range(2):
-        done = {"disk": 7, "taskset": 9, DEADLINE_LOAD: 1}
+        done = {"disk": 7, "taskset": 9, QUEUE_LOAD: 5, DEADLINE_LOAD: 1}
         counts = {name: {"longest": 0.5, "ok": times} for name, times in done.items()}
         records.append({"kind": "loads", "started": sorted(done), "counts": counts})
     return copy.deepcopy([*records, {"kind": "end", "online": PRESENT}])

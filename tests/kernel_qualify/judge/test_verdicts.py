@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernel_qualify.guest.stress import DEADLINE_LOAD
+from kernel_qualify.guest.stress import DEADLINE_LOAD, QUEUE_LOAD
 from kernel_qualify.judge import verdicts
 from tests.kernel_qualify.judge import perfect
 
@@ -154,6 +154,7 @@ def test_only_with_preempt_rt_is_no_deadline_task_needed() -> None:
         ("loads", {}, lambda r: r["counts"]["disk"].pop("ok"), "disk never succeeded"),
         ("loads", {}, lambda r: r["counts"].pop("taskset"), "taskset never succeeded: {}"),
         ("loads", {}, lambda r: r["started"].remove(DEADLINE_LOAD), f"phase 1: no {DEADLINE_LOAD}"),
+        ("loads", {}, lambda r: r["started"].remove(QUEUE_LOAD), f"phase 1: no {QUEUE_LOAD}"),
         ("loads", {}, put(kind="other"), "1 phases"),
         ("end", {}, put(kind="other"), "did not reach its end"),
         ("switch", {}, put(kind="other"), "7 switches, not 8"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
 import random
 import select
@@ -18,6 +19,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hotplug_host.cpulist import format_cpulist
@@ -25,6 +27,8 @@ from kernel_qualify.guest.machine import CGROUPS, CPUS, present, read, write
 
 Step = Callable[[], None]
 DISK = Path("/var/tmp/stress")  # noqa: S108
+CONFIGFS = Path("/sys/kernel/config")
+QUEUED_DISK = Path("/dev/queued")
 REPORTS = Path("/run/stress")
 SCHEDSTATS = Path("/proc/sys/kernel/sched_schedstats")
 MEMBARRIER = {"ppc64le": 365, "x86_64": 324}.get(os.uname().machine, 0)
@@ -262,6 +266,40 @@ def network(address: str, port: int) -> Step:
         left = 8192
         while left:
             left -= len(link.recv(left)) or left
+
+    return step
+
+
+def queues_of(threads: int, cpus: int) -> int:
+    """Return how many hardware queues there are if each has half of a core's threads, but at least one.
+
+    So a core that keeps one thread takes all CPUs from one of its queues.
+    """
+    return cpus // max(1, threads // 2)
+
+
+def make_queued_disk(queues: int) -> None:
+    """Make a disk that puts off nine of ten requests; the kernel tries them again by timer or work item."""
+    if not CONFIGFS.is_mount():
+        subprocess.run(["mount", "-t", "configfs", "none", CONFIGFS], check=True)
+    folder = CONFIGFS / "nullb" / QUEUED_DISK.name
+    folder.mkdir()
+    must(write(folder / "submit_queues", queues))
+    # With its default, each failure that is injected is a report in the log.
+    for name, value in (("verbose", 0), ("probability", 90), ("times", -1)):
+        must(write(folder / "requeue_inject" / name, value))
+    must(write(folder / "power", 1))
+
+
+def queued(cpu: int) -> Step:
+    """Read from the queued disk on one CPU, or where the scheduler moves the task to."""
+    page = mmap.mmap(-1, 4096)
+    disk = os.open(QUEUED_DISK, os.O_RDONLY | os.O_DIRECT)
+
+    def step() -> None:
+        with suppress(OSError):
+            os.sched_setaffinity(0, {cpu})
+        os.preadv(disk, [page], 0)
 
     return step
 

@@ -17,6 +17,7 @@ from kernel_qualify.guest.loads import Load, Step
 from kernel_qualify.guest.machine import CHUNK, CPUS, KernelLog, Rendezvous, present, record, switch, write
 
 MODES = ("off", "on", "2", "4")
+QUEUE_LOAD = "hardware queues"
 DEADLINE_LOAD = "deadline task"
 """Missing where the kernel is one of PREEMPT_RT, see add_deadline()."""
 
@@ -58,6 +59,8 @@ def start(crowd: Crowd, victims: list[int], writers: list[int], echo: str) -> li
     }
     for name, (setup, pause) in everywhere.items():
         crowd.add(name, setup, pause)
+    for cpu in victims:
+        crowd.add(QUEUE_LOAD, partial(loads.queued, cpu), 0.02)
     if echo:
         address, _, port = echo.rpartition(":")
         crowd.add("network", partial(loads.network, address, int(port)), 0.2)
@@ -112,8 +115,9 @@ class Run:
     def __init__(self, echo: str) -> None:
         machine.all_on()
         self.echo = echo
-        self.mode = "on"
         threads = max(map(len, machine.cores()))
+        loads.make_queued_disk(loads.queues_of(threads, len(present())))
+        self.mode = "on"
         self.modes = [mode for mode in MODES if not mode.isdigit() or int(mode) <= threads]
         self.log = KernelLog()
         self.victims = machine.secondaries()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kernel_qualify.guest.machine import FILE
-from kernel_qualify.guest.stress import DEADLINE_LOAD
+from kernel_qualify.guest.stress import DEADLINE_LOAD, QUEUE_LOAD
 
 Record = dict[str, Any]
 REFUSED = re.compile(
@@ -225,7 +225,8 @@ def stress_problems(records: Sequence[Record], switches: int) -> list[str]:
         title = f"switch {record['number']} ({record['phase']}) to {record['to']}, chunk {record['chunk']}"
         found += [f"{title}: {problem}" for problem in stressed_problems(record, machine)]
     found += quiet_problems(of_kind(records, "quiet"), machine)
-    return found + load_problems(of_kind(records, "loads"), [] if machine["realtime"] else [DEADLINE_LOAD])
+    needed = [QUEUE_LOAD, *([] if machine["realtime"] else [DEADLINE_LOAD])]
+    return found + load_problems(of_kind(records, "loads"), needed)
 
 
 def stressed_problems(record: Record, machine: Record) -> list[str]:
