@@ -273,7 +273,7 @@ def network(address: str, port: int) -> Step:
 def queues_of(threads: int, cpus: int) -> int:
     """Return how many hardware queues there are if each has half of a core's threads, but at least one.
 
-    So a core that keeps one thread takes all CPUs from one of its queues.
+    So a core that keeps one thread takes all CPUs from the queue of its second half.
     """
     return cpus // max(1, threads // 2)
 

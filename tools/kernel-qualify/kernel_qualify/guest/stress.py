@@ -59,8 +59,8 @@ def start(crowd: Crowd, victims: list[int], writers: list[int], echo: str) -> li
     }
     for name, (setup, pause) in everywhere.items():
         crowd.add(name, setup, pause)
-    for cpu in victims:
-        crowd.add(QUEUE_LOAD, partial(loads.queued, cpu), 0.02)
+    for core in machine.cores():
+        crowd.add(QUEUE_LOAD, partial(loads.queued, core[len(core) // 2]), 0.05)
     if echo:
         address, _, port = echo.rpartition(":")
         crowd.add("network", partial(loads.network, address, int(port)), 0.2)
