@@ -279,14 +279,17 @@ def queues_of(threads: int, cpus: int) -> int:
 
 
 def make_queued_disk(queues: int) -> None:
-    """Make a disk that puts off nine of ten requests; the kernel tries them again by timer or work item."""
+    """Make a disk that puts off a request fifty times or so; a timer or a work item tries it again.
+
+    So requests last longer than the grace period that a switch begins with.
+    """
     if not CONFIGFS.is_mount():
         subprocess.run(["mount", "-t", "configfs", "none", CONFIGFS], check=True)
     folder = CONFIGFS / "nullb" / QUEUED_DISK.name
     folder.mkdir()
     must(write(folder / "submit_queues", queues))
     # With its default, each failure that is injected is a report in the log.
-    for name, value in (("verbose", 0), ("probability", 90), ("times", -1)):
+    for name, value in (("verbose", 0), ("probability", 98), ("times", -1)):
         must(write(folder / "requeue_inject" / name, value))
     must(write(folder / "power", 1))
 
