@@ -59,7 +59,7 @@ def start(crowd: Crowd, victims: list[int], writers: list[int], echo: str) -> li
     }
     for name, (setup, pause) in everywhere.items():
         crowd.add(name, setup, pause)
-    for core in machine.cores():
+    for core in machine.cores() if loads.QUEUED_DISK.exists() else ():
         crowd.add(QUEUE_LOAD, partial(loads.queued, core[len(core) // 2]), 0.05)
     if echo:
         address, _, port = echo.rpartition(":")
