@@ -115,9 +115,9 @@ class Run:
     def __init__(self, echo: str) -> None:
         machine.all_on()
         self.echo = echo
+        self.mode = "on"
         threads = max(map(len, machine.cores()))
         loads.make_queued_disk(loads.queues_of(threads, len(present())))
-        self.mode = "on"
         self.modes = [mode for mode in MODES if not mode.isdigit() or int(mode) <= threads]
         self.log = KernelLog()
         self.victims = machine.secondaries()
