@@ -107,6 +107,44 @@ def test_a_guest_whose_emulator_waits_for_itself_is_started_again(
     assert len(again) == min(number, proving.TRIES - 1)
 
 
+class Booted(FakeLab):
+    """A lab with a running guest, in which each script is silent."""
+
+    def __init__(self, folder: Path, pid: int) -> None:
+        super().__init__(folder)
+        self.pid = pid
+        self.guests = folder
+
+    def status(self) -> dict[str, dict[str, int]]:
+        return {"proving": {"pid": self.pid}}
+
+    def start(self, *_: object) -> subprocess.Popen[str]:
+        self.script = python("import time; time.sleep(60)")
+        return self.script
+
+
+@pytest.mark.parametrize(
+    ("threads", "fault"),
+    [("pass", DeadlockError), ("while True: pass", SilenceError)],
+    ids=["stands", "runs"],
+)
+def test_a_silent_script_is_no_hang_of_the_kernel_where_the_emulator_waits_for_itself(
+    threads: str, fault: type[ToolError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proving, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(deadlock, "SECONDS", 0.5)
+    code = (
+        f"import threading, time\ndef cpu():\n  {threads}\nthreading.Thread(target=cpu, daemon=True).start()"
+    )
+    with python(f"{code}\ntime.sleep(60)") as emulator:
+        lab = Booted(tmp_path, emulator.pid)
+        guest = proving.Proving(lab, ORDER, tmp_path, lambda _: None)  # type: ignore[arg-type]
+        with pytest.raises(fault):
+            guest.script("stress", silence=2)
+        assert lab.script.wait(10)
+        emulator.kill()
+
+
 LINES = ["hello", '{"kind": "sleep", "us": 1}', "asleep", '{"kind": "end"}', "bye"]
 
 

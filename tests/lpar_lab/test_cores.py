@@ -1,6 +1,7 @@
 import json
 import os
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from hotplug_common import process
-from hotplug_common.guest import qemu, ssh
+from hotplug_common.guest import deadlock, qemu, ssh
 from hotplug_common.paths import Paths
 from hotplug_common.process import Finished
 from hotplug_host.errors import ExitCode
@@ -168,6 +169,21 @@ def test_a_kernel_that_does_not_follow_is_not_waited_for_without_end(
     monitor.kernel_follows = False
     assert cli.main(["cores", action, "lab1", "--timeout", "0.1"]) == ExitCode.TIMEOUT
     assert f"guest 'lab1' did not {action} the core within 0.1 s; see `lpar-lab console lab1`" in error()
+
+
+def test_an_emulator_that_waits_for_itself_is_no_kernel_that_does_not_follow(
+    monitor: Monitor, paths: Paths, error: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = paths.guests / GUEST.name
+    guest = state.load(folder)
+    assert guest
+    monitor.kernel_follows = False
+    monkeypatch.setattr(deadlock, "SECONDS", 0.2)
+    with subprocess.Popen(["sleep", "60"]) as emulator:
+        state.save(folder, replace(guest, pid=emulator.pid))
+        assert cli.main(["cores", "remove", "lab1", "--timeout", "20"]) == ExitCode.GUEST
+        emulator.kill()
+    assert "guest 'lab1': QEMU waits for itself: no CPU of the guest ran for 0.2 s" in error()
 
 
 def test_the_kernel_is_not_done_before_it_has_the_cpus(

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hotplug_common import process
+from hotplug_common.guest import deadlock
+from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_host.errors import ExitCode, ToolError
 
 BIN = Path(sys.executable).parent
@@ -135,6 +137,9 @@ def failed(command: str, code: int, errors: str) -> ToolError:
     """Return the fault that ended `lpar-lab COMMAND` with an exit code, in lpar-lab's own last line."""
     known = code in list(ExitCode) and code != ExitCode.OK
     why = process.last_line(errors).removeprefix("lpar-lab: error: ")
+    who, sign, _ = why.partition(f": {deadlock.SIGN}")
+    if sign:
+        return DeadlockError(f"lpar-lab {command}: {who}")
     return ToolError(f"lpar-lab {command}: {why}", code=ExitCode(code) if known else ExitCode.INTERNAL)
 
 

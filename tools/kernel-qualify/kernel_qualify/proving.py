@@ -203,13 +203,18 @@ class Proving:
     def script(self, name: str, *options: str, silence: float = 300) -> list[dict[str, Any]]:
         """Run a script in the guest; return its records.
 
-        Raises ToolError: GUEST when it fails, TIMEOUT when it falls silent. The results' folder has its log.
+        Raises ToolError: GUEST when it fails, TIMEOUT when it falls silent, DeadlockError when the emulator
+        waits for itself. The results' folder has its log.
         """
+        look = self._look(self.lab.status()[self.name]["pid"])
         command = self.lab.start("ssh", self.name, "--", "python3", ARCHIVE, name, *options)
         lines: list[str] = []
         try:
-            for line in self._heard(name, command, silence):
+            for line in self._heard(name, command, silence, look):
                 lines.append(line)
+        except DeadlockError:
+            command.kill()
+            raise
         except SilenceError as error:
             self._show("console", self.console()[-40:])
             raise SilenceError(f"{name}: {error.message}", self._hint(), error.code) from None
@@ -273,13 +278,7 @@ class Proving:
 
     def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
         """Yield what a bare guest's console gets, until its script ends; wake it where it asks for that."""
-        standstill = deadlock.Standstill(guest.emulator.pid)
-
-        def look() -> None:
-            if standstill.found():
-                raise DeadlockError(f"guest of {self.order.cores} x {self.order.threads} CPUs")
-
-        lines = self._heard("console", guest.output, silence, look)
+        lines = self._heard("console", guest.output, silence, self._look(guest.emulator.pid))
         for line in lines:
             yield line
             if line.startswith(bare.ENDED):
@@ -287,6 +286,16 @@ class Proving:
             if line.startswith(ASLEEP):
                 with guest.keys_pressed():
                     yield from until_record(lines)
+
+    def _look(self, pid: int) -> Callable[[], None]:
+        """Return what raises DeadlockError once the emulator with this pid waits for itself."""
+        standstill = deadlock.Standstill(pid)
+
+        def look() -> None:
+            if standstill.found():
+                raise DeadlockError(f"guest of {self.order.cores} x {self.order.threads} CPUs")
+
+        return look
 
     def kernel(self) -> Artifact:
         """Build the kernel that was ordered, or find it."""

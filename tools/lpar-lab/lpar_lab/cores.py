@@ -9,7 +9,7 @@ from typing import Any
 
 from hotplug_common import lock
 from hotplug_common.arch import PPC64LE
-from hotplug_common.guest import qmp, ssh
+from hotplug_common.guest import deadlock, qmp, ssh
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host import termination as signals
@@ -22,7 +22,7 @@ ADD = "add"
 REMOVE = "remove"
 ACTIONS = (ADD, REMOVE)
 TIMEOUT_S = 120.0
-ASK_S = 60.0
+ASK_S = 15.0
 POLL_S = 0.2
 CPUS = "/sys/devices/system/cpu"
 ASK = f"cd {CPUS} && f=cpu$(cut -d- -f1 online | cut -d, -f1)/online && cat $f > $f && cat present online"
@@ -51,7 +51,7 @@ def change(action: str, name: str, timeout: float, paths: Paths, say: Say) -> Cp
     """Add a core to a running guest, or remove its last one; return its CPUs when its kernel is done.
 
     Raises ToolError: USAGE for a guest that is not running, is no POWER guest, or has no core to spare;
-    GUEST when QEMU refuses, TIMEOUT when the guest's kernel does not follow.
+    GUEST when QEMU refuses or waits for itself, TIMEOUT when the guest's kernel does not follow.
     """
     state.check_name(name)
     with lock.held(paths.locks / f"guest-{name}.lock", say, f"guest '{name}'"):
@@ -131,11 +131,16 @@ def _tell(folder: Path, guest: State, command: str, **arguments: Any) -> Any:
 def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: str) -> Cpus:
     """Wait until QEMU and the guest's kernel have the wanted cores."""
     deadline = time.monotonic() + timeout
+    standstill = deadlock.Standstill(guest.pid)
     while True:
         cpus = _ask(folder, guest)
         taken = sum(1 for slot in _slots(folder, guest) if slot.device)
         if cpus and taken == wanted and len(parse_cpulist(cpus.present)) == wanted * guest.threads:
             return cpus
+        # In QEMU 10.0, the vCPU that removes a CPU waits for the latter's thread. That thread may wait for an
+        # instruction that QEMU executes alone, which waits for all vCPUs.
+        if standstill.found():
+            raise deadlock.DeadlockError(f"guest '{guest.name}'")
         if time.monotonic() > deadline:
             raise ToolError(
                 f"guest '{guest.name}' did not {action} the core within {timeout:g} s",

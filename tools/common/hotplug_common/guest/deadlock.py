@@ -9,6 +9,8 @@ from hotplug_host.errors import ExitCode, ToolError
 
 SECONDS = 30.0
 """An emulator whose vCPU threads all stand still for so long waits for itself: an idle kernel has timers."""
+SIGN = "QEMU waits for itself"
+"""What each message about it has, by which another program's is known."""
 
 
 class Standstill:
@@ -32,7 +34,7 @@ class DeadlockError(ToolError):
 
     def __init__(self, who: str) -> None:
         super().__init__(
-            f"{who}: QEMU waits for itself: no CPU of the guest ran for {SECONDS:g} s;"
+            f"{who}: {SIGN}: no CPU of the guest ran for {SECONDS:g} s;"
             " that is the emulator's deadlock, and not the kernel's",
             "start the guest again",
             ExitCode.GUEST,

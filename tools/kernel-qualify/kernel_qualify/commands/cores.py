@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hotplug_common.arch import PPC64LE
+from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_common.kernel import series
 from hotplug_common.ui import out
 from hotplug_host.arguments import positive
@@ -15,7 +16,7 @@ from hotplug_host.subcommands import add_subcommand
 from kernel_qualify import keeping, options
 from kernel_qualify.judge import cores
 from kernel_qualify.proof import Ground, Proof
-from kernel_qualify.proving import Order, in_turns
+from kernel_qualify.proving import TRIES, Order, Proving, in_turns
 
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
@@ -63,19 +64,42 @@ def _find(order: Order, rounds: int, ground: Ground) -> list[str]:
     releases: dict[str, str] = {}
     reported: list[str] = []
     for kernel in in_turns(series.VARIANTS, 1, ground.say):
-        guest = ground.guest(replace(order, variant=kernel))
-        guest.boot(words=("--spare-cores", str(rounds)))
-        (before,) = guest.script(NAME)
-        releases[kernel] = before["release"]
-        for _ in range(rounds):
-            for action in cores.ACTIONS:
-                ground.lab.must("cores", action, guest.name)
-                (after,) = guest.script(NAME)
-                changes.append(cores.change(kernel, action, before, after))
-                before = after
-        reported += [f"{kernel}: {problem}" for problem in guest.log_problems()]
-        guest.close()
+        releases[kernel], seen, problems = _seen(replace(order, variant=kernel), rounds, ground)
+        changes += seen
+        reported += [f"{kernel}: {problem}" for problem in problems]
     run = cores.Run(order.line, order.arch, order.threads, releases, tuple(changes))
     keeping.save(run, ground.results / "cores.json")
     out(cores.table([run]).rstrip())
     return [*reported, *cores.problems(run)]
+
+
+def _seen(order: Order, rounds: int, ground: Ground) -> tuple[str, list[cores.Change], list[str]]:
+    """Add and remove cores in a guest, and in another one when the emulator waits for itself.
+
+    Return the kernel's release, the changes, and what the kernel reported.
+    """
+    for tries in range(1, TRIES + 1):
+        guest = ground.guest(order)
+        try:
+            return _seen_in(guest, rounds)
+        except DeadlockError as error:
+            if tries == TRIES:
+                raise
+            ground.say(f"{error}; once more")
+        finally:
+            guest.close()
+    raise AssertionError
+
+
+def _seen_in(guest: Proving, rounds: int) -> tuple[str, list[cores.Change], list[str]]:
+    changes = []
+    guest.boot(words=("--spare-cores", str(rounds)))
+    (before,) = guest.script(NAME)
+    release = before["release"]
+    for _ in range(rounds):
+        for action in cores.ACTIONS:
+            guest.lab.must("cores", action, guest.name)
+            (after,) = guest.script(NAME)
+            changes.append(cores.change(guest.order.variant, action, before, after))
+            before = after
+    return release, changes, guest.log_problems()
