@@ -171,6 +171,17 @@ def test_a_kernel_that_does_not_follow_is_not_waited_for_without_end(
     assert f"guest 'lab1' did not {action} the core within 0.1 s; see `lpar-lab console lab1`" in error()
 
 
+def test_the_guest_has_nothing_to_run_while_qemu_removes_a_core(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The flushes of TLBs that come with a command can block QEMU then."""
+    asked: list[object] = []
+    monkeypatch.setattr(ssh, "run", lambda *words: asked.append(words))
+    monitor.kernel_follows = False
+    assert cli.main(["cores", "remove", "lab1", "--timeout", "0.1"]) == ExitCode.TIMEOUT
+    assert asked == []
+
+
 def test_an_emulator_that_waits_for_itself_is_no_kernel_that_does_not_follow(
     monitor: Monitor, paths: Paths, error: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

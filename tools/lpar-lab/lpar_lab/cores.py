@@ -133,12 +133,12 @@ def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: s
     deadline = time.monotonic() + timeout
     standstill = deadlock.Standstill(guest.pid)
     while True:
-        cpus = _ask(folder, guest)
-        taken = sum(1 for slot in _slots(folder, guest) if slot.device)
-        if cpus and taken == wanted and len(parse_cpulist(cpus.present)) == wanted * guest.threads:
+        # In QEMU 10.0, the vCPU that removes a CPU waits for the latter's thread. That thread may wait for work
+        # that QEMU does alone, such as a flush of all TLBs, which waits for all vCPUs. A command in the guest
+        # gives it such work, so it comes when QEMU is done.
+        cpus = _ask(folder, guest) if _taken(folder, guest) == wanted else None
+        if cpus and len(parse_cpulist(cpus.present)) == wanted * guest.threads:
             return cpus
-        # In QEMU 10.0, the vCPU that removes a CPU waits for the latter's thread. That thread may wait for an
-        # instruction that QEMU executes alone, which waits for all vCPUs.
         if standstill.found():
             raise deadlock.DeadlockError(f"guest '{guest.name}'")
         if time.monotonic() > deadline:
@@ -148,6 +148,10 @@ def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: s
                 ExitCode.TIMEOUT,
             )
         time.sleep(POLL_S)
+
+
+def _taken(folder: Path, guest: State) -> int:
+    return sum(1 for slot in _slots(folder, guest) if slot.device)
 
 
 def _ask(folder: Path, guest: State) -> Cpus | None:
