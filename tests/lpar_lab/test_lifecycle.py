@@ -232,6 +232,24 @@ def test_an_emulator_that_runs_is_waited_for(
         lifecycle.up(request(2.0), KERNEL, DISK, paths, said.append)
 
 
+@pytest.mark.parametrize(
+    ("comms", "ran"),
+    [
+        (["qemu-system-ppc", "call_rcu", "IO mon_iothread", "CPU 0/TCG", "CPU 1/TCG"], 8 + 16),
+        (["sleep", "sleep", "sleep"], 2 + 4),
+    ],
+    ids=["QEMU", "another program"],
+)
+def test_the_monitor_runs_while_the_cpus_stand_still(comms: list[str], ran: int, tmp_path: Path) -> None:
+    for number, comm in enumerate(comms):
+        thread = tmp_path / f"100/task/{100 + number}"
+        thread.mkdir(parents=True)
+        (thread / "comm").write_text(f"{comm}\n")
+        (thread / "schedstat").write_text(f"{1 << number} 0 1\n")
+    (tmp_path / "100/stat").write_text("100 (qemu-system-ppc) S 1 " + "0 " * 40)
+    assert process.threads_time_ns(100, tmp_path) == ran
+
+
 def test_a_stopped_process_is_none_that_stands_still() -> None:
     with subprocess.Popen(["sleep", "60"]) as child:
         try:

@@ -45,8 +45,17 @@ def test_a_core_that_goes_as_it_should_is_no_problem() -> None:
     assert cores.problems(run(one())) == []
 
 
-def test_a_core_of_which_a_thread_stays_is_a_problem() -> None:
-    assert cores.problems(run(one(switched=7))) == ["patched, remove: 7 of 8 threads switched"]
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"rendezvous": 8}, "patched: a core went with 8 rendezvous, 1 rebuilds and 2 grace periods"),
+        ({"rebuilds": 8}, "patched: a core went with 1 rendezvous, 8 rebuilds and 2 grace periods"),
+        ({"grace_periods": 3}, "patched: a core went with 1 rendezvous, 1 rebuilds and 3 grace periods"),
+        ({"switched": 7}, "patched, remove: 7 of 8 threads switched"),
+    ],
+)
+def test_a_core_that_costs_too_much_is_a_problem(changed: dict[str, int], found: str) -> None:
+    assert cores.problems(run(one(**changed))) == [found]
 
 
 def test_a_run_without_a_removal_is_a_problem() -> None:

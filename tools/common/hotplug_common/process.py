@@ -48,13 +48,15 @@ def start_ticks(pid: int, proc: Path = Path("/proc")) -> int | None:
 
 
 def threads_time_ns(pid: int, proc: Path = Path("/proc")) -> int | None:
-    """Sum up the nanoseconds that a process's threads ran, its first thread not counted.
+    """Sum up the nanoseconds that an emulator's vCPUs ran: those of its threads that QEMU names CPU.
 
-    None when there is no such process, or when a signal has stopped it, so that it cannot run.
+    Without such a name, all threads but the first one count. None when there is no such process, or when a
+    signal has stopped it, so that it cannot run.
     """
     try:
         folders = [folder for folder in (proc / str(pid) / "task").iterdir() if folder.name != str(pid)]
-        ran = sum(int((folder / "schedstat").read_text().split()[0]) for folder in folders)
+        cpus = [folder for folder in folders if (folder / "comm").read_text().startswith("CPU ")]
+        ran = sum(int((folder / "schedstat").read_text().split()[0]) for folder in cpus or folders)
     except OSError:
         return None
     return None if _stat(pid, proc)[:1] in ([], ["T"]) else ran

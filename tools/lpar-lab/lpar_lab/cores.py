@@ -133,7 +133,7 @@ def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: s
     deadline = time.monotonic() + timeout
     standstill = deadlock.Standstill(guest.pid)
     while True:
-        # In QEMU 10.0, the vCPU that removes a CPU waits for the latter's thread. That thread may wait for work
+        # In QEMU 10.0, the vCPU that removes a CPU waits for its thread. That thread may wait for work
         # that QEMU does alone, such as a flush of all TLBs, which waits for all vCPUs. A command in the guest
         # gives it such work, so it comes when QEMU is done.
         cpus = _ask(folder, guest) if _taken(folder, guest) == wanted else None

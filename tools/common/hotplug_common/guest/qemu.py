@@ -153,6 +153,8 @@ def command(machine: Machine) -> list[str]:
     return [
         machine.arch.qemu,
         *("-name", f"lpar-lab-{machine.name}"),
+        # The names of its threads tell the CPUs from the monitor, which runs in a deadlock, too.
+        *("-name", "debug-threads=on"),
         *("-nodefaults", "-no-user-config", "-display", "none"),
         # A POWER guest tells QEMU of its panic; by default that is the end of both.
         *("-action", "panic=none"),

@@ -33,8 +33,8 @@ def add(commands: Commands) -> None:
         summary="add and remove cores as DLPAR does, stock against patched",
         description="""Add a core to running POWER guests and remove it, stock and patched, and count
 what each costs the whole machine.
-Proven: all threads of a core go and come, and the kernel reports nothing. The counts are for
-comparison: the patches do not take these threads offline together yet.""",
+Proven: on the patched kernel a core goes with one rendezvous and one rebuild of the scheduler
+domains, all its threads go and come, and the kernel reports nothing.""",
         examples="""examples:
   kernel-qualify cores
   kernel-qualify cores --cores 7 --rounds 2""",

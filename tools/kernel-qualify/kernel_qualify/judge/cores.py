@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hotplug_common.kernel.series import VARIANTS
+from hotplug_common.kernel.series import PATCHED, VARIANTS
 from kernel_qualify.guest.cores import DLPAR
 from kernel_qualify.guest.machine import RENDEZVOUS
 from kernel_qualify.judge.mdtable import heading, row
@@ -17,6 +17,8 @@ GRACE = "synchronize_rcu"
 REBUILD = "partition_sched_domains"
 ADD, REMOVE = "add", "remove"
 ACTIONS = (ADD, REMOVE)
+MOST_GRACE = 2
+"""Grace periods that the removal of a core may wait for on the patched kernel: one, and one of a driver."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def change(kernel: str, action: str, before: Mapping[str, Any], after: Mapping[s
 
 
 def problems(run: Run) -> list[str]:
-    """Return the cores of which threads stayed, and what was not counted. The patches change no count yet."""
+    """Return what a patched kernel pays more than once for a removed core, and threads that stayed."""
     found = [
         f"{one.kernel}, {one.action}: {one.switched} of {run.threads} threads switched"
         for one in run.changes
@@ -76,6 +78,13 @@ def problems(run: Run) -> list[str]:
         found += [
             f"{kernel}, {action}: no core was counted" for action in ACTIONS if not run.of(kernel, action)
         ]
+    for one in run.of(PATCHED, REMOVE):
+        costs = (one.rendezvous, one.rebuilds)
+        if costs != (1, 1) or one.grace_periods > MOST_GRACE:
+            found.append(
+                f"{PATCHED}: a core went with {one.rendezvous} rendezvous, {one.rebuilds} rebuilds"
+                f" and {one.grace_periods} grace periods"
+            )
     return found
 
 
