@@ -17,8 +17,12 @@ GRACE = "synchronize_rcu"
 REBUILD = "partition_sched_domains"
 ADD, REMOVE = "add", "remove"
 ACTIONS = (ADD, REMOVE)
-MOST_GRACE = 2
-"""Grace periods that the removal of a core may wait for on the patched kernel: one, and one of a driver."""
+MOST_GRACE = 4
+"""Grace periods during the removal of a core from a patched kernel.
+
+One for the chunk, one for the lock of CPU hotplug, and those of user space, as udev moves processes between
+cgroups.
+"""
 
 
 @dataclass(frozen=True)
