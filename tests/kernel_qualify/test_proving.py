@@ -1,5 +1,7 @@
 """What a guest writes: lines and records as they come, silence, and which files it gets."""
 
+import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -108,19 +110,31 @@ def test_a_guest_whose_emulator_waits_for_itself_is_started_again(
 
 
 class Booted(FakeLab):
-    """A lab with a running guest, in which each script is silent."""
+    """A lab with a running guest, in which each script runs `code`."""
 
-    def __init__(self, folder: Path, pid: int) -> None:
+    def __init__(self, folder: Path, pid: int, code: str = "import time; time.sleep(60)") -> None:
         super().__init__(folder)
         self.pid = pid
+        self.code = code
         self.guests = folder
+        self.words: tuple[object, ...] = ()
 
     def status(self) -> dict[str, dict[str, int]]:
         return {"proving": {"pid": self.pid}}
 
-    def start(self, *_: object) -> subprocess.Popen[str]:
-        self.script = python("import time; time.sleep(60)")
+    def start(self, *words: object) -> subprocess.Popen[str]:
+        self.words = words
+        self.script = python(self.code)
         return self.script
+
+
+def test_a_script_gets_its_options_as_they_are(tmp_path: Path) -> None:
+    """SSH gives them to the guest's shell in one line."""
+    booted = Booted(tmp_path, os.getpid(), "pass")
+    guest = proving.Proving(booted, ORDER, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert guest.script("smtcontrol", "--interrupt", "A CPU refuses to come online") == []
+    *_, line = booted.words
+    assert shlex.split(str(line))[2:] == ["smtcontrol", "--interrupt", "A CPU refuses to come online"]
 
 
 @pytest.mark.parametrize(

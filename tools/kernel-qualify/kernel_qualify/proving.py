@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import shlex
 import shutil
 import subprocess
 import sys
@@ -207,7 +208,8 @@ class Proving:
         waits for itself. The results' folder has its log.
         """
         look = self._look(self.lab.status()[self.name]["pid"])
-        command = self.lab.start("ssh", self.name, "--", "python3", ARCHIVE, name, *options)
+        # The guest's shell splits what SSH gives it.
+        command = self.lab.start("ssh", self.name, "--", shlex.join(["python3", ARCHIVE, name, *options]))
         lines: list[str] = []
         try:
             for line in self._heard(name, command, silence, look):
