@@ -78,17 +78,18 @@ def _seen(order: Order, rounds: int, ground: Ground) -> tuple[str, list[cores.Ch
 
     Return the kernel's release, the changes, and what the kernel reported.
     """
-    for tries in range(1, TRIES + 1):
+    left = TRIES
+    while True:
         guest = ground.guest(order)
         try:
             return _seen_in(guest, rounds)
         except DeadlockError as error:
-            if tries == TRIES:
+            left -= 1
+            if not left:
                 raise
             ground.say(f"{error}; once more")
         finally:
             guest.close()
-    raise AssertionError
 
 
 def _seen_in(guest: Proving, rounds: int) -> tuple[str, list[cores.Change], list[str]]:
