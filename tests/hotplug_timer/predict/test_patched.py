@@ -30,7 +30,7 @@ from tests import ROOT
 KEPT = sorted((ROOT / "docs/data/speed").glob("*.json"))
 SERIES = sorted((ROOT / "kernel-patches/hotplug/6.12").glob("0*.patch"))
 #: Places in the series that mark states, and the states: one place marks two.
-MARKS, STATES = 62, 63
+MARKS, STATES = 66, 67
 MARK = re.compile(r"\+\s+(?:cpuhp_allow_bulk_down\(|\.bulk_down\s+= true)")
 OFF = Costs(
     direction="off",
