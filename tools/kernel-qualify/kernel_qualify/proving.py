@@ -88,8 +88,8 @@ def lines_of(
 ) -> Iterator[str]:
     """Yield what a command writes to both pipes, line by line.
 
-    Raises SilenceError, and ends the command, when it writes nothing for `silence` seconds. `look` is called
-    every few seconds of silence, and may raise as well.
+    Raises SilenceError when it writes nothing for `silence` seconds. `look` is called every few seconds of
+    silence, and may raise a ToolError as well. Either ends the command.
     """
     lines: queue.Queue[str | None] = queue.Queue()
 
@@ -110,6 +110,9 @@ def lines_of(
             words = command.args if isinstance(command.args, Sequence) else [command.args]
             name = Path(str(words[0])).name
             raise SilenceError(f"{name} wrote nothing for {silence:g} s", code=ExitCode.TIMEOUT) from None
+        except ToolError:
+            command.kill()
+            raise
         if line is None:
             ended += 1
         else:
@@ -214,9 +217,6 @@ class Proving:
         try:
             for line in self._heard(name, command, silence, look):
                 lines.append(line)
-        except DeadlockError:
-            command.kill()
-            raise
         except SilenceError as error:
             self._show("console", self.console()[-40:])
             raise SilenceError(f"{name}: {error.message}", self._hint(), error.code) from None
