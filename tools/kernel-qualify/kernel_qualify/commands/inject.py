@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "inject"
 LIMIT_S = 4 * 3600
 LEAST_CPUS = 16
-"""CPUs of the guest: chunks have four of them, and the partition three that no fault is given to."""
+"""CPUs of the guest: enough for two chunks of four."""
 
 
 def add(commands: Commands) -> None:
@@ -36,7 +36,8 @@ writer and the log know; sched domains and cpusets fit the CPUs that are left; t
 work; the log is silent.""",
         examples="""examples:
   kernel-qualify inject --every 3
-  kernel-qualify inject --line 7.3""",
+  kernel-qualify inject --line 7.3
+  kernel-qualify inject --arch x86_64 --cores 8""",
     )
     options.add_line(parser)
     options.add_arch(parser)
@@ -59,7 +60,7 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 def _find(order: Order, every: int, ground: Ground) -> list[str]:
     if order.cores * order.threads < LEAST_CPUS:
         raise ToolError(
-            f"{order.cores} cores x {order.threads} threads are too few CPUs for chunks and a partition",
+            f"{order.cores} cores x {order.threads} threads are too few CPUs for two chunks",
             f"ask for {LEAST_CPUS} CPUs or more, with --cores and --threads",
             ExitCode.USAGE,
         )

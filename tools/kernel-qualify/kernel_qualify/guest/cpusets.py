@@ -8,13 +8,13 @@ import time
 from pathlib import Path
 
 from hotplug_host.cpulist import format_cpulist, parse_cpulist
-from kernel_qualify.guest.machine import CGROUPS, read, say, write
+from kernel_qualify.guest.machine import CGROUPS, must, read, say, write
 
 VERSION_1 = Path("/run/cpuset")
 
 
 class Cpuset:
-    """One cpuset below the root of version 2, with the CPUs that are its own."""
+    """One cpuset below the root of version 2, with the CPUs that are its own; OSError if they are refused."""
 
     def __init__(self, name: str, cpus: list[int], partition: str = "member") -> None:
         self.folder = CGROUPS / name
@@ -22,7 +22,7 @@ class Cpuset:
         self.partition = partition
         write(CGROUPS / "cgroup.subtree_control", "+cpuset")
         self.folder.mkdir(exist_ok=True)
-        write(self.folder / "cpuset.cpus", format_cpulist(cpus))
+        must(write(self.folder / "cpuset.cpus", format_cpulist(cpus)))
         if partition != "member":
             write(self.folder / "cpuset.cpus.partition", partition)
         say(f"cpuset {name}: {format_cpulist(cpus)}, {self.state()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,20 @@ class Place:
     cpu: int
 
 
+def cpusets_of(
+    present: Sequence[int], victims: Sequence[int], places: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return the CPUs of a partition that keeps one whatever happens, and of a cpuset that loses all of its.
+
+    The partition has the last CPU that stays online with SMT off, and up to two CPUs after it. The cpuset has
+    the first two of PLACES, and the last victim elsewhere: with a CPU of both the partition is invalid.
+    """
+    stays = max(set(present) - set(victims))
+    partition = [cpu for cpu in present if stays <= cpu < stays + 3]
+    member = places[:2]
+    return partition, sorted([*member, max(set(victims) - set(partition) - set(member))])
+
+
 class Bench:
     """The guest with cpusets, counters and the places to inject at."""
 
@@ -36,11 +51,10 @@ class Bench:
             Place("middle", second[len(second) // 2]),
             Place("last", second[-1]),
         ]
-        stays = next(cpu for cpu in reversed(machine.present()) if cpu not in self.victims)
-        # One partition that keeps a CPU whatever happens, and one cpuset that loses all of its own.
+        partition, member = cpusets_of(machine.present(), self.victims, [place.cpu for place in self.places])
         self.cpusets = {
-            "partition": Cpuset("partition", [stays, stays + 1, stays + 2], "root"),
-            "member": Cpuset("member", [self.places[0].cpu, self.places[1].cpu, self.victims[-1]]),
+            "partition": Cpuset("partition", partition, "root"),
+            "member": Cpuset("member", member),
         }
         record(
             "machine",

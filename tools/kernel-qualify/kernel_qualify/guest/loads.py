@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hotplug_host.cpulist import format_cpulist
-from kernel_qualify.guest.machine import CGROUPS, CPUS, present, read, write
+from kernel_qualify.guest.machine import CGROUPS, CPUS, must, present, read, write
 
 Step = Callable[[], None]
 DISK = Path("/var/tmp/stress")  # noqa: S108
@@ -90,12 +90,6 @@ def outcome(step: Step) -> str:
     except OSError as error:
         return errno.errorcode.get(error.errno or 0, "error")
     return "ok"
-
-
-def must(error: int) -> None:
-    """Raise what an error number says."""
-    if error:
-        raise OSError(error, os.strerror(error))
 
 
 def reports() -> dict[str, dict[str, float]]:

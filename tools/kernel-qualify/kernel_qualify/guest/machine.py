@@ -83,6 +83,12 @@ def write(path: Path, value: object) -> int:
     return 0
 
 
+def must(error: int) -> None:
+    """Raise the OSError of an error number."""
+    if error:
+        raise OSError(error, os.strerror(error))
+
+
 def online() -> list[int]:
     """Return the CPUs that are online."""
     return sorted(topology.read_online(HOST))
