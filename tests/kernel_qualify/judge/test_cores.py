@@ -15,7 +15,8 @@ from kernel_qualify.judge.cores import ADD, REMOVE, Change, Run
 
 
 def one(kernel: str = PATCHED, action: str = REMOVE, **changed: Any) -> Change:
-    found = Change(kernel, action, cpus=24, switched=8, grace_periods=2, rendezvous=1, rebuilds=1)
+    rendezvous = int(action == REMOVE)
+    found = Change(kernel, action, cpus=24, switched=8, grace_periods=2, rendezvous=rendezvous, rebuilds=1)
     return replace(found, **changed)
 
 
@@ -52,10 +53,14 @@ def test_a_core_that_goes_as_it_should_is_no_problem() -> None:
         ({"rebuilds": 8}, "patched: a core went with 1 rendezvous, 8 rebuilds and 2 grace periods"),
         ({"grace_periods": 5}, "patched: a core went with 1 rendezvous, 1 rebuilds and 5 grace periods"),
         ({"switched": 7}, "patched, remove: 7 of 8 threads switched"),
+        (
+            {"action": ADD, "rebuilds": 8},
+            "patched: a core came with 0 rendezvous, 8 rebuilds and 2 grace periods",
+        ),
     ],
 )
-def test_a_core_that_costs_too_much_is_a_problem(changed: dict[str, int], found: str) -> None:
-    assert cores.problems(run(one(**changed))) == [found]
+def test_a_core_that_costs_too_much_is_a_problem(changed: dict[str, Any], found: str) -> None:
+    assert cores.problems(run(one(), one(**changed))) == [found]
 
 
 def test_a_run_without_a_removal_is_a_problem() -> None:
@@ -65,8 +70,8 @@ def test_a_run_without_a_removal_is_a_problem() -> None:
 def test_the_table_has_a_row_for_each_kernel_and_action() -> None:
     rows = cores.table([run(one(), one(grace_periods=1))]).splitlines()
     assert rows[-2:] == [
-        "| ppc64le, 3 x 8 | add | stock | 1 | 2 | 1 | 1 |",
-        "| ppc64le, 3 x 8 | add | patched | 1 | 2 | 1 | 1 |",
+        "| ppc64le, 3 x 8 | add | stock | 1 | 2 | 0 | 1 |",
+        "| ppc64le, 3 x 8 | add | patched | 1 | 2 | 0 | 1 |",
     ]
     assert rows[-3] == "| ppc64le, 3 x 8 | remove | patched | 2 | 1 to 2 | 1 | 1 |"
     assert len(rows) == 6

@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
         description="""Add a core to running POWER guests and remove it, stock and patched, and count
 what each costs the whole machine.
 Proven: on the patched kernel a core goes with one rendezvous and one rebuild of the scheduler
-domains, all its threads go and come, and the kernel reports nothing.""",
+domains and comes with one rebuild, all its threads go and come, and the kernel reports nothing.""",
         examples="""examples:
   kernel-qualify cores
   kernel-qualify cores --cores 7 --rounds 2""",

@@ -17,11 +17,13 @@ GRACE = "synchronize_rcu"
 REBUILD = "partition_sched_domains"
 ADD, REMOVE = "add", "remove"
 ACTIONS = (ADD, REMOVE)
+SHARED = {ADD: ("came", 0, 1), REMOVE: ("went", 1, 1)}
+"""What all threads of a core share on a patched kernel: the rendezvous and the rebuilds."""
 MOST_GRACE = 4
-"""Grace periods during the removal of a core from a patched kernel.
+"""Grace periods while a patched kernel adds or removes a core.
 
-One for the chunk, one for the lock of CPU hotplug, and those of user space, as udev moves processes between
-cgroups.
+One for the lock of CPU hotplug, one for a chunk that goes, and those of user space, as udev moves processes
+between cgroups.
 """
 
 
@@ -72,7 +74,7 @@ def change(kernel: str, action: str, before: Mapping[str, Any], after: Mapping[s
 
 
 def problems(run: Run) -> list[str]:
-    """Return what a patched kernel pays more than once for a removed core, and threads that stayed."""
+    """Return what a patched kernel pays more than once for a core, and threads that did not switch."""
     found = [
         f"{one.kernel}, {one.action}: {one.switched} of {run.threads} threads switched"
         for one in run.changes
@@ -82,13 +84,13 @@ def problems(run: Run) -> list[str]:
         found += [
             f"{kernel}, {action}: no core was counted" for action in ACTIONS if not run.of(kernel, action)
         ]
-    for one in run.of(PATCHED, REMOVE):
-        costs = (one.rendezvous, one.rebuilds)
-        if costs != (1, 1) or one.grace_periods > MOST_GRACE:
-            found.append(
-                f"{PATCHED}: a core went with {one.rendezvous} rendezvous, {one.rebuilds} rebuilds"
-                f" and {one.grace_periods} grace periods"
-            )
+    for action, (verb, *shared) in SHARED.items():
+        found += [
+            f"{PATCHED}: a core {verb} with {one.rendezvous} rendezvous, {one.rebuilds} rebuilds"
+            f" and {one.grace_periods} grace periods"
+            for one in run.of(PATCHED, action)
+            if [one.rendezvous, one.rebuilds] != shared or one.grace_periods > MOST_GRACE
+        ]
     return found
 
 
