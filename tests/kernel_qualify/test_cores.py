@@ -26,6 +26,7 @@ class Guest:
         self.order = order
         self.name = "proving"
         self.cpus = 16
+        self.rendezvous = 0
         self.closed = False
         self.error = error
         self.lab = self
@@ -38,10 +39,13 @@ class Guest:
         if action == "remove" and self.error:
             raise self.error
         self.cpus += 8 if action == "add" else -8
+        self.rendezvous = int(action == "remove")
         return ""
 
     def script(self, _: str) -> list[dict[str, Any]]:
-        return [record(self.cpus) | {"release": f"6.12-{self.order.variant}"}]
+        facts = record(self.cpus)
+        facts["calls"]["stop_machine_cpuslocked"] = self.rendezvous
+        return [facts | {"release": f"6.12-{self.order.variant}"}]
 
     def log_problems(self) -> list[str]:
         return []
