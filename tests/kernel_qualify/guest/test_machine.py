@@ -1,6 +1,7 @@
 """What the guest's scripts read from the kernel, on texts as the kernel writes them."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,20 @@ def test_why_cpus_went_one_by_one_is_told_beside_the_pieces(
     assert stopwatch.taken()["takedown"] > 0
     assert len(stopwatch.serially) == 1
     assert (tmp_path / "trace").read_text() == ""
+
+
+@pytest.mark.parametrize(("console", "levels"), [(True, [5, "8"]), (False, [])])
+def test_messages_come_into_no_record_on_a_console(
+    console: bool, levels: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    printk = tmp_path / "printk"
+    printk.write_text("8\t4\t1\t7\n")
+    written: list[object] = []
+    monkeypatch.setattr(machine, "PRINTK", printk)
+    monkeypatch.setattr(machine, "write", lambda _, value: written.append(value))
+    ours, theirs = os.openpty() if console else os.pipe()
+    with os.fdopen(ours, closefd=True) as reader, os.fdopen(theirs, "w") as writer:
+        monkeypatch.setattr(sys, "stdout", writer)
+        machine.record("end", online=[0])
+        assert reader.readline().rstrip() == '{"kind": "end", "online": [0]}'
+    assert written == levels

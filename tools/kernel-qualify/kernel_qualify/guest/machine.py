@@ -13,8 +13,11 @@ import json
 import os
 import re
 import sys
+import termios
 import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,9 @@ TRACING = Path(counters.TRACING_DIRS[0])
 CHUNK_EVENT = TRACING / "events" / bulktrace.EVENT
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"
+PRINTK = Path("/proc/sys/kernel/printk")
+"""Its first number is the level below which messages go to the console."""
+WARNINGS = 5
 SETTLE_S = 0.5
 FILE = "file"
 PART = 2048
@@ -47,7 +53,23 @@ def say(text: str) -> None:
 
 def record(kind: str, **facts: Any) -> None:
     """Write a record for the controller."""
-    say(json.dumps({"kind": kind, **facts}))
+    with undisturbed():
+        say(json.dumps({"kind": kind, **facts}))
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Where standard output is the console, keep messages below warnings from coming into a line of ours."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    level = read(PRINTK).split()[0]
+    write(PRINTK, WARNINGS)
+    try:
+        yield
+    finally:
+        termios.tcdrain(sys.stdout.fileno())
+        write(PRINTK, level)
 
 
 def hand_over(name: str, content: bytes) -> None:
