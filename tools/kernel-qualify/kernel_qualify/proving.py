@@ -177,13 +177,7 @@ class Proving:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
         if self.order.kasan:
             append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
-        command = self.lab.start(*words, "--append", f"{LOUD} {append}".strip())
-        last = ""
-        for last in lines_of(command, BOOT_S):
-            self.say(f"  {last}")
-        code = command.wait()
-        if code:
-            raise failed("up", code, last)
+        self._watched(*words, "--append", f"{LOUD} {append}".strip())
         self.send(archive(), ARCHIVE)
 
     def send(self, content: bytes, path: str) -> None:
@@ -303,8 +297,19 @@ class Proving:
         """Build the kernel that was ordered, or find it."""
         if self.order.kernel:
             return artifact.load(self.order.kernel)
-        words = [*self.order.lineage, *self.order.built(), "--print-artifact"]
-        return artifact.load(Path(self.lab.must("build-kernel", *words, timeout=BOOT_S).strip()))
+        words = ["build-kernel", *self.order.lineage, *self.order.built()]
+        self._watched(*words)
+        return artifact.load(Path(self.lab.must(*words, "--print-artifact").strip()))
+
+    def _watched(self, *words: str) -> None:
+        """Run lpar-lab, and show what it prints as progress; raises ToolError with its code."""
+        command = self.lab.start(*words)
+        last = ""
+        for last in lines_of(command, BOOT_S):
+            self.say(f"  {last}")
+        code = command.wait()
+        if code:
+            raise failed(words[0], code, last)
 
     def _heard(
         self,
