@@ -297,19 +297,21 @@ class Proving:
         """Build the kernel that was ordered, or find it."""
         if self.order.kernel:
             return artifact.load(self.order.kernel)
-        words = ["build-kernel", *self.order.lineage, *self.order.built()]
-        self._watched(*words)
-        return artifact.load(Path(self.lab.must(*words, "--print-artifact").strip()))
+        words = [*self.order.lineage, *self.order.built(), "--print-artifact"]
+        lines = map(Path, self._watched("build-kernel", *words))
+        return artifact.load(next(line for line in lines if line.is_absolute()))
 
-    def _watched(self, *words: str) -> None:
-        """Run lpar-lab, and show what it prints as progress; raises ToolError with its code."""
+    def _watched(self, *words: str) -> list[str]:
+        """Run lpar-lab, show what it prints, and return the lines; raises ToolError with its code."""
         command = self.lab.start(*words)
-        last = ""
-        for last in lines_of(command, BOOT_S):
-            self.say(f"  {last}")
+        lines: list[str] = []
+        for line in lines_of(command, BOOT_S):
+            self.say(f"  {line}")
+            lines.append(line)
         code = command.wait()
         if code:
-            raise failed(words[0], code, last)
+            raise failed(words[0], code, lines[-1] if lines else "")
+        return lines
 
     def _heard(
         self,
