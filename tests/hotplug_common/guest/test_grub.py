@@ -133,7 +133,7 @@ def test_grub_cfg_has_what_deploying_looks_for() -> None:
 def test_update_grub_makes_the_same_entry() -> None:
     defaults = grub.defaults(qemu.kernel_command_line(arch.PPC64LE, grub.words(""))).decode().splitlines()
     assert "GRUB_DEFAULT=saved" in defaults
-    words = f"rw console=hvc0 panic=10 loglevel=6 net.ifnames=0 {grub.MOUNT}"
+    words = f"rw console=hvc0 panic=10 loglevel=6 net.ifnames=0 norandmaps {grub.MOUNT}"
     assert f'GRUB_CMDLINE_LINUX="{words}"' in defaults
 
 

@@ -1,4 +1,6 @@
 import io
+import re
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -6,14 +8,14 @@ import pytest
 
 from hotplug_common import arch
 from hotplug_common import needs as preflight
-from hotplug_common.guest import installed, rootfs
+from hotplug_common.guest import installed, rootfs, seed
 from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
 from hotplug_host.errors import ExitCode, ToolError
 
 
 def test_overlay_is_reproducible_and_owned_by_root() -> None:
-    files, links = rootfs.overlay_files(), rootfs.links()
+    files, links = rootfs.PLAIN.files(), rootfs.PLAIN.links()
     packed = rootfs.overlay_tar(files, links)
     assert packed == rootfs.overlay_tar(dict(reversed(files.items())), links)
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
@@ -23,16 +25,17 @@ def test_overlay_is_reproducible_and_owned_by_root() -> None:
     assert members["etc/systemd/system/apt-daily.timer"].linkname == "/dev/null"
 
 
-def test_every_enabled_unit_of_ours_is_shipped() -> None:
-    ours = {target for target in rootfs.links().values() if target.startswith("/etc/")}
+@pytest.mark.parametrize("style", [rootfs.PLAIN, installed.PowerVM()], ids=["plain", "powervm"])
+def test_every_enabled_unit_of_ours_is_shipped(style: rootfs.Style) -> None:
+    ours = {target for target in style.links().values() if target.startswith("/etc/")}
     assert ours
-    assert {target.lstrip("/") for target in ours} <= set(rootfs.overlay_files())
+    assert {target.lstrip("/") for target in ours} <= set(style.files())
 
 
 def test_cache_key_follows_what_is_laid_over(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {rootfs.cache_key(a, release) for a in arch.ARCHES.values() for release in rootfs.RELEASES}
     assert len(before) == 4
-    monkeypatch.setattr(rootfs, "overlay_files", lambda: {"etc/motd": b"changed"})
+    monkeypatch.setattr(rootfs, "overlay_files", lambda _: {"etc/motd": b"changed"})
     assert rootfs.cache_key(arch.PPC64LE, rootfs.RELEASES[0]) not in before
 
 
@@ -191,6 +194,30 @@ def test_what_no_other_release_mends_is_an_error(
 def test_only_a_quick_guest_does_without_the_units_of_any_host() -> None:
     quick, full = rootfs.PLAIN, installed.PowerVM()
     assert {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} <= set(quick.links())
-    assert set(rootfs.FOR_SPEED) <= set(quick.files())
+    assert set(rootfs.overlay_files(rootfs.OVERLAY_QUICK)) <= set(quick.files())
     assert not {f"etc/systemd/system/{unit}" for unit in rootfs.MASKED_FOR_SPEED} & set(full.links())
-    assert not set(rootfs.FOR_SPEED) & set(full.files())
+    assert "dev-disk" in full.files()[rootfs.SEED_UNIT].decode()
+    assert rootfs.NETWORK_UNIT not in full.files()
+    assert {link.rpartition("/")[2] for link, target in full.links().items() if target != "/dev/null"} >= {
+        "systemd-networkd.service"
+    }
+
+
+@pytest.mark.parametrize("serial", ["lab-seed", "", None])
+def test_a_quick_guest_takes_its_identity_from_the_disk_with_the_seed_s_serial_number(
+    serial: str | None, tmp_path: Path
+) -> None:
+    unit = rootfs.PLAIN.files()[rootfs.SEED_UNIT].decode()
+    (line,) = re.findall(r"^ExecStart=/bin/sh -c '(.*tar.*)'$", unit, re.MULTILINE)
+    disks = {"loop0": None, "vda": "lab-root", "vdb": serial}
+    for disk, number in disks.items():
+        (tmp_path / "block" / disk).mkdir(parents=True)
+        if number is not None:
+            (tmp_path / "block" / disk / "serial").write_text(number)
+    (tmp_path / "vdb").write_bytes(seed.pack([seed.Member("etc/hostname", b"guest", 0o644)]))
+    script = (
+        line.replace("$$", "$").replace("/sys/block", f"{tmp_path}/block").replace("/dev/", f"{tmp_path}/")
+    )
+    script = script.replace("--directory=/;", f"--directory={tmp_path};")
+    done = subprocess.run(["/bin/sh", "-c", script], check=False, capture_output=True)
+    assert (done.returncode == 0, (tmp_path / "etc/hostname").exists()) == (serial == "lab-seed",) * 2

@@ -122,7 +122,7 @@ class Style(rootfs.Style):
 
     def command_line(self) -> str:
         """Return the command line of Debian's kernel, whose configuration has consoles that POWER has not."""
-        return qemu.kernel_command_line(self.arch, self.words, root=ROOT)
+        return qemu.kernel_command_line(self.arch, self.words, root=ROOT, quick=self.quick)
 
     def files(self) -> dict[str, bytes]:
         """Return the files laid over the packages' own: the plain disk's, with this one's devices."""
@@ -139,7 +139,7 @@ class Style(rootfs.Style):
 
     def links(self) -> dict[str, str]:
         """Return the links laid over the packages' own: path inside the guest to target."""
-        return super().links() | {FIREWALL_ENABLED: f"{rootfs.ENABLED_TARGET_ROOT}/nftables.service"}
+        return super().links() | {FIREWALL_ENABLED: "/usr/lib/systemd/system/nftables.service"}
 
     def hooks(self, arch: Arch) -> list[str]:
         """Return what mmdebstrap does in the installed system; a hook there makes the initial RAM disk."""

@@ -138,10 +138,18 @@ def check(
         raise ToolError(f"KVM cannot run {what} on this machine", "use --accel tcg", ExitCode.USAGE)
 
 
-def kernel_command_line(arch: Arch, extra: str = "", root: str = "/dev/vda") -> str:
-    """Return the command line of the default kernel: quiet enough to be quick, loud enough for a verdict."""
+QUICK = "norandmaps"
+"""The emulator translates code once for each address that it runs at. Without randomised addresses, programs
+share the translations of the C library: a guest of 16 CPUs boots with two thirds of the work."""
+
+
+def kernel_command_line(arch: Arch, extra: str = "", root: str = "/dev/vda", *, quick: bool = True) -> str:
+    """Return the command line of the default kernel: quiet enough to be quick, loud enough for a verdict.
+
+    A guest that is not QUICK has its programs' addresses randomised, as a host does.
+    """
     words = [f"root={root}", "rw", f"console={arch.console}", "panic=10", "loglevel=6", "net.ifnames=0"]
-    return " ".join([*words, *extra.split()])
+    return " ".join([*words, *([QUICK] if quick else []), *extra.split()])
 
 
 def command(machine: Machine) -> list[str]:

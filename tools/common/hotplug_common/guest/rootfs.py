@@ -8,7 +8,7 @@ import json
 import os
 import re
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,6 +34,9 @@ RECORD = "disk.json"
 UUID = "3a1c5f0e-6d0b-4a43-9d51-1a6b1a0c0de5"
 """Fixed, so that the same tree gives the same image."""
 OVERLAY = Path(__file__).parent / "data" / "rootfs"
+"""Files laid over those of the packages of all guests."""
+OVERLAY_QUICK, OVERLAY_FULL = OVERLAY.with_name("rootfs-quick"), OVERLAY.with_name("rootfs-full")
+"""Files that only guests without, or with, the units of any host have."""
 OVERLAY_TAR = "overlay.tar"
 WORK = "LPAR_LAB_WORK"
 """Variable by which hooks find what Style.prepare() fetched."""
@@ -59,12 +62,18 @@ PACKAGES = (
 ARCH_PACKAGES = {PPC64LE.name: ("powerpc-utils",)}
 
 SEED_UNIT = "etc/systemd/system/lpar-lab-seed.service"
-ENABLED = {
-    "etc/systemd/system/multi-user.target.wants/systemd-networkd.service": "systemd-networkd.service",
-    "etc/systemd/system/ssh.service.requires/lpar-lab-seed.service": f"/{SEED_UNIT}",
+NETWORK_UNIT = "etc/systemd/system/lpar-lab-network.service"
+NEEDED_BY_SSH = "etc/systemd/system/ssh.service.requires"
+WANTED = "etc/systemd/system/multi-user.target.wants"
+ENABLED = {f"{NEEDED_BY_SSH}/lpar-lab-seed.service": f"/{SEED_UNIT}"}
+"""Links that enable a unit of all guests: path to target."""
+ENABLED_IN_FULL = {f"{WANTED}/systemd-networkd.service": "/usr/lib/systemd/system/systemd-networkd.service"}
+"""Links that only a guest with the units of any host has."""
+ENABLED_FOR_SPEED = {
+    f"{NEEDED_BY_SSH}/lpar-lab-network.service": f"/{NETWORK_UNIT}",
+    f"{WANTED}/dbus.service": "/dev/null",
 }
-"""Links that enable a unit: path to target."""
-ENABLED_TARGET_ROOT = "/usr/lib/systemd/system"
+"""Links that only a guest without those units has. D-Bus is started by its first user there."""
 MASKED = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -96,15 +105,22 @@ MASKED_FOR_SPEED = (
     "systemd-journal-catalog-update.service",
     "systemd-journal-flush.service",
     "systemd-journalctl.socket",
+    "systemd-logind-varlink.socket",
     "systemd-logind.service",
     "systemd-modules-load.service",
     "systemd-mute-console.socket",
     "systemd-networkd-persistent-storage.service",
+    "systemd-networkd-resolve-hook.socket",
+    "systemd-networkd-varlink-metrics.socket",
+    "systemd-networkd-varlink.socket",
+    "systemd-networkd.service",
+    "systemd-networkd.socket",
     "systemd-random-seed.service",
     "systemd-remount-fs.service",
     "systemd-sysctl.service",
     "systemd-sysinstall.socket",
     "systemd-sysusers.service",
+    "systemd-tmpfiles-clean.timer",
     "systemd-tmpfiles-setup-dev-early.service",
     "systemd-tmpfiles-setup-dev.service",
     "systemd-tmpfiles-setup.service",
@@ -113,8 +129,16 @@ MASKED_FOR_SPEED = (
 )
 """Units of any host that a guest with the lab's kernel can do without. Under emulation each is a second of
 two host CPUs: without them, a guest with 16 CPUs answers over SSH in half of the time."""
-FOR_SPEED = ("etc/systemd/system/systemd-udev-trigger.service.d/lab.conf",)
-"""Files that only such a guest has."""
+GENERATORS_FOR_SPEED = (
+    "systemd-debug-generator",
+    "systemd-factory-reset-generator",
+    "systemd-getty-generator",
+    "systemd-gpt-auto-generator",
+    "systemd-hibernate-resume-generator",
+    "systemd-ssh-generator",
+    "systemd-system-update-generator",
+)
+"""Programs that make units of what such a guest does not have."""
 
 
 class UnsettledMirrorError(ToolError):
@@ -152,7 +176,7 @@ class Style:
     """What making it takes on this machine, beside the tools for all."""
     size = SIZE
     quick = True
-    """Whether guests do without units that any host has (MASKED_FOR_SPEED, FOR_SPEED)."""
+    """Whether guests do without units that any host has (each *_FOR_SPEED, OVERLAY_QUICK)."""
 
     def of(self, arch: Arch) -> str:
         """Name the disks of this style for an architecture, in file names."""
@@ -160,11 +184,13 @@ class Style:
 
     def files(self) -> dict[str, bytes]:
         """Return the files laid over the packages' own, by path inside the guest."""
-        return {path: data for path, data in overlay_files().items() if self.quick or path not in FOR_SPEED}
+        return overlay_files(OVERLAY) | overlay_files(OVERLAY_QUICK if self.quick else OVERLAY_FULL)
 
     def links(self) -> dict[str, str]:
         """Return the links laid over the packages' own: path inside the guest to target."""
-        return links((*MASKED, *MASKED_FOR_SPEED) if self.quick else MASKED)
+        if not self.quick:
+            return links(ENABLED_IN_FULL, MASKED)
+        return links(ENABLED_FOR_SPEED, (*MASKED, *MASKED_FOR_SPEED), GENERATORS_FOR_SPEED)
 
     def hooks(self, arch: Arch) -> list[str]:
         """Return what mmdebstrap does in the installed system."""
@@ -191,7 +217,7 @@ def packages(arch: Arch, style: Style = PLAIN) -> tuple[str, ...]:
     return (*PACKAGES, *ARCH_PACKAGES.get(arch.name, ()), *grub.packages(arch), *style.packages)
 
 
-def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
+def overlay_files(root: Path) -> dict[str, bytes]:
     """Read the files laid over the packages' own, by path inside the guest."""
     return {
         path.relative_to(root).as_posix(): path.read_bytes()
@@ -200,13 +226,12 @@ def overlay_files(root: Path = OVERLAY) -> dict[str, bytes]:
     }
 
 
-def links(masked: Iterable[str] = MASKED) -> dict[str, str]:
-    """Return the links that enable our units and mask others: path inside the guest to target."""
-    enabled = {
-        path: target if target.startswith("/") else f"{ENABLED_TARGET_ROOT}/{target}"
-        for path, target in ENABLED.items()
-    }
-    return enabled | {f"etc/systemd/system/{unit}": "/dev/null" for unit in masked}
+def links(
+    enabled: Mapping[str, str], masked: Iterable[str], generators: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return the links that enable units, and mask others: path inside the guest to target."""
+    off = [f"system/{unit}" for unit in masked] + [f"system-generators/{name}" for name in generators]
+    return {**ENABLED, **enabled, **{f"etc/systemd/{path}": "/dev/null" for path in off}}
 
 
 def overlay_tar(files: dict[str, bytes], symlinks: dict[str, str]) -> bytes:
