@@ -141,7 +141,7 @@ def test_a_guest_with_a_boot_loader_gets_a_disk_for_it(
     with tarfile.open(folder / qemu.SEED) as tar:
         defaults = tar.extractfile("etc/default/grub")
         assert defaults
-        assert b"net.ifnames=0 norandmaps systemd.mount-extra=LABEL=lpar-lab-boot:/boot:ext4 quiet" in defaults.read()
+        assert b"norandmaps systemd.mount-extra=LABEL=lpar-lab-boot:/boot:ext4 quiet" in defaults.read()
     lifecycle.down("lab1", paths, lambda _: None)
     assert_nothing_left(paths)
 
