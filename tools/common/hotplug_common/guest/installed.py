@@ -139,7 +139,7 @@ class Style(rootfs.Style):
 
     def links(self) -> dict[str, str]:
         """Return the links laid over the packages' own: path inside the guest to target."""
-        return super().links() | {FIREWALL_ENABLED: "/usr/lib/systemd/system/nftables.service"}
+        return super().links() | {FIREWALL_ENABLED: f"{rootfs.PACKAGED}/nftables.service"}
 
     def hooks(self, arch: Arch) -> list[str]:
         """Return what mmdebstrap does in the installed system; a hook there makes the initial RAM disk."""

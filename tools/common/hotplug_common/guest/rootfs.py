@@ -65,9 +65,11 @@ SEED_UNIT = "etc/systemd/system/lpar-lab-seed.service"
 NETWORK_UNIT = "etc/systemd/system/lpar-lab-network.service"
 NEEDED_BY_SSH = "etc/systemd/system/ssh.service.requires"
 WANTED = "etc/systemd/system/multi-user.target.wants"
+PACKAGED = "/usr/lib/systemd/system"
+"""Where packages have their units."""
 ENABLED = {f"{NEEDED_BY_SSH}/lpar-lab-seed.service": f"/{SEED_UNIT}"}
 """Links that enable a unit of all guests: path to target."""
-ENABLED_IN_FULL = {f"{WANTED}/systemd-networkd.service": "/usr/lib/systemd/system/systemd-networkd.service"}
+ENABLED_IN_FULL = {f"{WANTED}/systemd-networkd.service": f"{PACKAGED}/systemd-networkd.service"}
 """Links that only a guest with the units of any host has."""
 ENABLED_FOR_SPEED = {
     f"{NEEDED_BY_SSH}/lpar-lab-network.service": f"/{NETWORK_UNIT}",
