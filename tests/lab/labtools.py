@@ -34,6 +34,17 @@ class Lab(lab.Lab):
         assert done.returncode == 0, f"{arguments}: exit code {done.returncode}\n{done.stderr[-4000:]}"
         return done.stdout
 
+    def answer(self, guest: str, command: str, seconds: float) -> str:
+        """What a guest answers to a command, stripped; empty while it cannot.
+
+        One that goes down, or writes a dump, may hold a connection: it is given up after `seconds`.
+        """
+        try:
+            done = self.run("ssh", guest, "--", command, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            return ""
+        return done.stdout.strip() if done.returncode == 0 else ""
+
     def molecule(
         self, command: str, scenario: str, timeout: float = 3600
     ) -> subprocess.CompletedProcess[str]:
@@ -133,11 +144,7 @@ def rebooted(lab: Lab, guest: str, ask: Callable[[], object], seconds: float = 9
     ask()
 
     def again() -> bool:
-        try:
-            done = lab.run("ssh", guest, "--", BOOT_ID, timeout=300)
-        except subprocess.TimeoutExpired:  # asked of a kernel that writes a dump, and takes no time for ssh
-            return False
-        return done.returncode == 0 and done.stdout.strip() not in ("", before)
+        return lab.answer(guest, BOOT_ID, 300) not in ("", before)
 
     wait_for(again, seconds)
 

@@ -1,6 +1,5 @@
 """Guests side by side, driven over SSH."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from hotplug_common.kernel.series import PATCHED, STOCK, VARIANTS
 from hotplug_host.errors import ExitCode
-from tests.lab.labtools import Lab, switch, wait_for
+from tests.lab.labtools import BOOT_ID, Lab, switch, wait_for
 
 # Kernels and the base disk may have to be built first.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2700)]
@@ -24,14 +23,6 @@ def guests(lab: Lab) -> Iterator[None]:
         lab.must("up", guest, "--arch", "ppc64le", "--variant", guest, *SHAPE, timeout=2400)
     yield
     lab.must("down", "--all")
-
-
-def answer(lab: Lab, *command: str) -> str:
-    """What a guest answers, nothing while it cannot."""
-    try:
-        return lab.run(*command, timeout=20).stdout
-    except subprocess.TimeoutExpired:
-        return ""
 
 
 def test_each_guest_has_its_own_port_kernel_and_place_in_the_inventory(lab: Lab) -> None:
@@ -61,8 +52,7 @@ def test_a_panic_shows_in_the_status_and_the_guest_comes_back(lab: Lab) -> None:
     guest = "panics"
     lab.must("up", guest, *NO_SMT)
     assert lab.status()[guest]["console"]["verdict"] in ("clean", "warning")
-    boot_id = ("ssh", guest, "--", "cat", "/proc/sys/kernel/random/boot_id")
-    before = lab.must(*boot_id)
+    before = lab.must("ssh", guest, "--", BOOT_ID).strip()
     lab.crash_kernel(guest)
     findings = wait_for(
         lambda: [
@@ -73,7 +63,7 @@ def test_a_panic_shows_in_the_status_and_the_guest_comes_back(lab: Lab) -> None:
         60,
     )
     assert findings
-    assert wait_for(lambda: answer(lab, *boot_id), 300) != before
+    assert wait_for(lambda: lab.answer(guest, BOOT_ID, 20), 300) != before
     lab.must("down", guest)
 
 
