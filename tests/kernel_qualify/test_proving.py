@@ -21,6 +21,7 @@ from kernel_qualify.commands import rcutorture, stress
 from kernel_qualify.commands.matrix import uncovered
 from kernel_qualify.judge import logs
 from kernel_qualify.proving import SilenceError
+from tests import ROOT
 
 ORDER = proving.Order("ppc64le", "6.12", 2, 8)
 
@@ -135,6 +136,25 @@ def test_a_script_gets_its_options_as_they_are(tmp_path: Path) -> None:
     assert guest.script("smtcontrol", "--interrupt", "A CPU refuses to come online") == []
     *_, line = booted.words
     assert shlex.split(str(line))[2:] == ["smtcontrol", "--interrupt", "A CPU refuses to come online"]
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_playbooks_tasks_are_progress(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of two hours showed nothing before its end."""
+    playbook = tmp_path / "ansible-playbook"
+    playbook.write_text(f"#!/bin/sh\necho 'TASK [Measure]'\necho 'the host is gone'\nexit {code}\n")
+    playbook.chmod(0o755)
+    monkeypatch.setattr(lab, "BIN", tmp_path)
+    said: list[str] = []
+    guest = proving.Proving(lab.Lab(tmp_path, ROOT), ORDER, tmp_path, said.append)
+    if code:
+        with pytest.raises(ToolError, match=r"^ab.yml ended with 2: the host is gone") as caught:
+            guest.play("ab.yml", {}, 60)
+        assert caught.value.code == ExitCode.OPERATION
+    else:
+        guest.play("ab.yml", {}, 60)
+    assert [line.split("s  ")[1] for line in said] == ["TASK [Measure]", "the host is gone"]
+    assert (tmp_path / "play.log").read_text() == "TASK [Measure]\nthe host is gone\n"
 
 
 @pytest.mark.parametrize(

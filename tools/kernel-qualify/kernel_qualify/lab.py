@@ -93,14 +93,22 @@ class Lab:
         self, playbook: str, guest: str, variables: dict[str, Any], *options: str, timeout: float = 1800
     ) -> subprocess.CompletedProcess[str]:
         """Run a playbook of ansible/playbooks against a running guest."""
+        with self.playing(playbook, guest, variables, *options) as command:
+            output, errors = command.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
+
+    @contextmanager
+    def playing(
+        self, playbook: str, guest: str, variables: dict[str, Any], *options: str
+    ) -> Iterator[subprocess.Popen[str]]:
+        """Start a playbook as start_play() does; end it and its tasks when the block raises."""
         with self.start_play(playbook, guest, variables, *options) as command:
             try:
-                output, errors = command.communicate(timeout=timeout)
+                yield command
             except BaseException:
                 # Popen would wait for its end. It passes the signal on to its tasks.
                 process.stop(process.Identity(command.pid, process.start_ticks(command.pid) or 0))
                 raise
-        return subprocess.CompletedProcess(command.args, command.returncode, output, errors)
 
     def start_play(
         self, playbook: str, guest: str, variables: dict[str, Any], *options: str

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from hotplug_common import bundle
+from hotplug_common import bundle, process
 from hotplug_common.guest import console, deadlock
 from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_common.kernel import artifact, series
@@ -295,11 +295,27 @@ class Proving:
 
     def kernel(self) -> Artifact:
         """Build the kernel that was ordered, or find it."""
-        if self.order.kernel:
-            return artifact.load(self.order.kernel)
-        words = [*self.order.lineage, *self.order.built(), "--print-artifact"]
+        return artifact.load(self.order.kernel or self.build(self.order))
+
+    def build(self, order: Order) -> Path:
+        """Build a kernel, or find it; return its artifact.json."""
+        words = [*order.lineage, *order.built(), "--print-artifact"]
         lines = map(Path, self._watched("build-kernel", *words))
-        return artifact.load(next(line for line in lines if line.is_absolute()))
+        return next(line for line in lines if line.is_absolute())
+
+    def play(self, playbook: str, variables: dict[str, Any], silence: float) -> None:
+        """Run a playbook against the guest, which prints each task as it begins.
+
+        Raises ToolError: OPERATION when it fails, TIMEOUT when it falls silent. The results' folder has its
+        log.
+        """
+        with self.lab.playing(playbook, self.name, variables) as command:
+            lines = list(self._heard("play", command, silence))
+        if command.returncode:
+            last = process.last_line("\n".join(lines))
+            raise ToolError(
+                f"{playbook} ended with {command.returncode}: {last}", self._hint(), ExitCode.OPERATION
+            )
 
     def _watched(self, *words: str) -> list[str]:
         """Run lpar-lab, show what it prints, and return the lines; raises ToolError with its code."""

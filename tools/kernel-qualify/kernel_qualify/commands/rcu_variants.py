@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hotplug_common import process
 from hotplug_common.kernel import series
 from hotplug_common.ui import out
-from hotplug_host.errors import ExitCode, ToolError
 from hotplug_host.subcommands import add_subcommand
 from kernel_qualify import options
 from kernel_qualify.judge import waits
 from kernel_qualify.proof import Ground, Proof
-from kernel_qualify.proving import BOOT_S, Order
+from kernel_qualify.proving import Order
 
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
@@ -58,12 +57,9 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 
 
 def _find(order: Order, iterations: int, ground: Ground) -> list[str]:
-    lab, guest = ground.lab, ground.guest(order)
-    words = (*order.lineage, "--print-artifact")
-    artifacts = {
-        name: lab.must("build-kernel", "--variant", name, *words, timeout=BOOT_S).strip() for name in VARIANTS
-    }
-    lab.must("up", guest.name, *order.up(), timeout=BOOT_S)
+    guest = ground.guest(order)
+    artifacts = {name: str(guest.build(replace(order, variant=name))) for name in VARIANTS}
+    guest.boot()
     variables = {
         "rcu_variants_artifacts": artifacts,
         "ab_repeat": REPEAT,
@@ -72,14 +68,7 @@ def _find(order: Order, iterations: int, ground: Ground) -> list[str]:
         "ab_warmup": 1,
         "ab_results_dir": str(ground.results.absolute()),
     }
-    done = lab.play("rcu_variants.yml", guest.name, variables, timeout=PLAY_S)
-    (ground.results / "play.log").write_text(done.stdout + done.stderr)
-    if done.returncode:
-        raise ToolError(
-            f"rcu_variants.yml ended with {done.returncode}: {process.last_line(done.stdout)}",
-            f"read {ground.results / 'play.log'}",
-            ExitCode.OPERATION,
-        )
+    guest.play("rcu_variants.yml", variables, PLAY_S)
     made = ground.results / "table" / guest.name
     out((made / "rcu-variants.md").read_text().rstrip())
     table = json.loads((made / "rcu-variants.json").read_text())
