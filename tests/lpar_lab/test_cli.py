@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hotplug_common import needs
+from hotplug_common.guest import qemu
 from hotplug_common.paths import Paths, find_project
 from hotplug_host import termination as signals
 from hotplug_host.errors import ExitCode, ToolError
@@ -141,7 +143,7 @@ def test_a_boot_loader_comes_when_it_is_asked_for(
     options: list[str], wanted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests: list[lifecycle.Request] = []
-    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
     monkeypatch.setattr(cli, "_chosen_kernel", lambda *_: None)
     monkeypatch.setattr(cli.rootfs, "build", lambda *_: None)
     monkeypatch.setattr(lifecycle, "up", lambda request, *_: requests.append(request))
@@ -154,7 +156,7 @@ def test_a_guest_like_a_host_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
 ) -> None:
     ups: list[tuple[lifecycle.Request, object]] = []
     styles: list[str] = []
-    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
     monkeypatch.setattr(cli.rootfs, "build", lambda *words: styles.append(words[-1].name))
     monkeypatch.setattr(lifecycle, "up", lambda request, kernel, *_: ups.append((request, kernel)))
     assert cli.main(["up", "a", "--like", "powervm"]) == ExitCode.OK
@@ -164,6 +166,23 @@ def test_a_guest_like_a_host_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
         ("powervm", "ppc64le", 16, None),
         ("server", "x86_64", 4, None),
     ]
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_what_a_guest_and_its_disk_need_is_named_at_once(
+    cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each was named when it was missed, one a run; that of the disk after the kernel had been built."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(needs, "SBIN", ())
+    monkeypatch.setattr(qemu, "UEFI", (tmp_path / "code.fd", tmp_path / "vars.fd"))
+    monkeypatch.setattr(cli.rootfs, "find", lambda *_: object() if cached else None)
+    assert cli.main(["up", "a", "--like", "server"]) == ExitCode.ENVIRONMENT
+    (line,) = capsys.readouterr().err.splitlines()
+    missing, _, install = line.partition("; apt-get install ")
+    assert {"openssh-client", "ovmf", "qemu-utils"} <= set(install.split())
+    assert ({"lvm2", "mmdebstrap", "mtools", "xfsprogs"} <= set(install.split())) != cached
+    assert f"not installed: qemu-system-x86_64, qemu-img, ssh, ssh-keygen, {tmp_path}/code.fd" in missing
 
 
 @pytest.mark.parametrize(
@@ -191,7 +210,7 @@ def test_a_guest_without_hypervisor_has_a_kernel_that_boots_there(
 
     built: list[list[str]] = []
     ups: list[lifecycle.Request] = []
-    monkeypatch.setattr(lifecycle, "check_request", lambda _: None)
+    monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
     monkeypatch.setattr(cli.rootfs, "build", lambda *_: None)
     monkeypatch.setattr(lifecycle, "up", lambda request, *_: ups.append(request))
     monkeypatch.setattr(

@@ -77,6 +77,13 @@ def file_system() -> tuple[Need, ...]:
     return (mke2fs,) if os.geteuid() == 0 else (mke2fs, Need("fakeroot", "fakeroot"))
 
 
+def foreign_programs(arch: Arch) -> tuple[Need, ...]:
+    """Return what running programs of `arch` needs on this machine."""
+    if arch.native:
+        return ()
+    return Need("update-binfmts", "binfmt-support"), Need(f"qemu-{arch.name}-static", "qemu-user-static")
+
+
 def guest(arch: Arch) -> tuple[Need, ...]:
     """Return what running a guest of `arch` needs on this machine."""
     return (Need(arch.qemu, arch.qemu_package), Need("qemu-img", "qemu-utils"), *SSH)

@@ -593,12 +593,13 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
         like=arguments.like or "",
     )
-    lifecycle.check_request(request)
+    style = STYLES.get(arguments.like, rootfs.PLAIN)
+    lifecycle.check_request(request, rootfs.needs(request.arch, paths, style))
     lifecycle.refuse_if_running(request.name, paths)
     if arguments.ssh_port:
         ssh.choose_port(arguments.ssh_port)
     kernel = None if arguments.like in qemu.INSTALLED else _chosen_kernel(arguments, paths, say)
-    disk = rootfs.build(request.arch, paths, say, STYLES.get(arguments.like, rootfs.PLAIN))
+    disk = rootfs.build(request.arch, paths, say, style)
     lifecycle.up(request, kernel, disk, paths, say)
     return ExitCode.OK
 

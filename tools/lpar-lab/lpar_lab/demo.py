@@ -76,7 +76,7 @@ def run(settings: Settings, paths: Paths, say: Say) -> int:
     Raises ToolError of whichever stage failed; GUEST when the guest's kernel panicked or oopsed
     while it was measured.
     """
-    lifecycle.check_request(settings.request())
+    lifecycle.check_request(settings.request(), rootfs.needs(settings.arch, paths))
     lifecycle.refuse_if_running(GUEST, paths)
     tools = Tools.find()
     _check_inputs(settings, paths)

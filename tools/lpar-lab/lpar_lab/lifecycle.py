@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -21,6 +21,7 @@ from hotplug_common.guest.qemu import Machine
 from hotplug_common.guest.rootfs import Disk, make_overlay
 from hotplug_common.guest.seed import Member
 from hotplug_common.kernel.artifact import Artifact
+from hotplug_common.needs import Need
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say, once_every
 from hotplug_host import termination as signals
@@ -117,16 +118,17 @@ def folder_of(paths: Paths, name: str) -> Path:
     return paths.guests / state.check_name(name)
 
 
-def check_request(request: Request) -> None:
-    """Raise ToolError for a request that cannot be met, before anything is built for it."""
+def check_request(request: Request, more: Iterable[Need] = ()) -> None:
+    """Raise ToolError for a request that cannot be met, before anything is built for it.
+
+    One message names every tool that is missing, of the guest's own and of `more`.
+    """
     state.check_name(request.name)
     shape = (request.cores, request.threads)
     qemu.check(request.arch, *shape, request.accel, spare_cores=request.spare_cores, like=request.like)
-    preflight.require(preflight.guest(request.arch))
-    if request.like == qemu.SERVER:
-        preflight.require(preflight.Need(str(file), "ovmf") for file in qemu.UEFI)
-    if request.boot_loader:
-        preflight.require(preflight.file_system())
+    firmware = [Need(str(file), "ovmf") for file in qemu.UEFI if request.like == qemu.SERVER]
+    boot_disk = preflight.file_system() if request.boot_loader else ()
+    preflight.require(dict.fromkeys((*preflight.guest(request.arch), *firmware, *boot_disk, *more)))
 
 
 def up(request: Request, kernel: Artifact | None, disk: Disk, paths: Paths, say: Say) -> State:

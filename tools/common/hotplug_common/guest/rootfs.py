@@ -199,8 +199,7 @@ class Style:
         return grub.hooks(arch)
 
     def check(self) -> None:
-        """Raise ToolError for what this machine lacks to make the disk."""
-        preflight.require(self.needs)
+        """Raise ToolError where this user may not make the disk."""
 
     def prepare(self, arch: Arch, work: Path, paths: Paths, say: Say) -> None:
         """Fetch into WORK what the hooks need."""
@@ -299,12 +298,7 @@ def ensure_foreign_programs_run(arch: Arch, binfmt: Path = BINFMT) -> None:
     """
     if arch.native:
         return
-    preflight.require(
-        [
-            preflight.Need("update-binfmts", "binfmt-support"),
-            preflight.Need(f"qemu-{arch.name}-static", "qemu-user-static"),
-        ]
-    )
+    preflight.require(preflight.foreign_programs(arch))
     handler = binfmt / arch.binfmt
     if _enabled(handler):
         return
@@ -347,6 +341,14 @@ def _disk(arch: Arch, release: str, paths: Paths, style: Style) -> Disk:
     return Disk(arch.name, release, key, paths.rootfs / f"{style.of(arch)}-{key[:16]}" / "disk.img")
 
 
+def needs(arch: Arch, paths: Paths, style: Style = PLAIN) -> tuple[preflight.Need, ...]:
+    """Return what build() needs on this machine: nothing where the cache has the disk."""
+    if find(arch, paths, style):
+        return ()
+    own = (*style.needs, *preflight.ROOTFS, *preflight.file_system())
+    return (*own, *preflight.foreign_programs(arch))
+
+
 def build(arch: Arch, paths: Paths, say: Say, style: Style = PLAIN) -> Disk:
     """Return the base disk for `arch`, building it when the cache has none.
 
@@ -365,8 +367,8 @@ def _cached_or_built(arch: Arch, paths: Paths, say: Say, style: Style) -> Disk:
     cached = find(arch, paths, style)
     if cached:
         return cached
+    preflight.require(needs(arch, paths, style))
     style.check()
-    preflight.require((*preflight.ROOTFS, *preflight.file_system()))
     ensure_foreign_programs_run(arch)
     scratch.need_space(paths.cache, 5, "building a root file system")
     with lock.held(
