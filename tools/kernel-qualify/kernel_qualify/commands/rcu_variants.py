@@ -59,7 +59,7 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 def _find(order: Order, iterations: int, ground: Ground) -> list[str]:
     guest = ground.guest(order)
     artifacts = {name: str(guest.build(replace(order, variant=name))) for name in VARIANTS}
-    guest.boot()
+    guest.start()
     variables = {
         "rcu_variants_artifacts": artifacts,
         "ab_repeat": REPEAT,
