@@ -293,12 +293,12 @@ def cache_key(arch: Arch, release: str, style: Style = PLAIN) -> str:
 def ensure_foreign_programs_run(arch: Arch, binfmt: Path = BINFMT) -> None:
     """Make the kernel run `arch`'s programs through QEMU user mode, which installing packages needs.
 
+    The caller has checked for preflight.foreign_programs().
     Mounts binfmt_misc and enables the handler when this process may.
     Raises ToolError (ENVIRONMENT) with the command to run when it may not or cannot.
     """
     if arch.native:
         return
-    preflight.require(preflight.foreign_programs(arch))
     handler = binfmt / arch.binfmt
     if _enabled(handler):
         return
@@ -343,8 +343,10 @@ def _disk(arch: Arch, release: str, paths: Paths, style: Style) -> Disk:
 
 def needs(arch: Arch, paths: Paths, style: Style = PLAIN) -> tuple[preflight.Need, ...]:
     """Return what build() needs on this machine: nothing where the cache has the disk."""
-    if find(arch, paths, style):
-        return ()
+    return () if find(arch, paths, style) else _tools(arch, style)
+
+
+def _tools(arch: Arch, style: Style) -> tuple[preflight.Need, ...]:
     own = (*style.needs, *preflight.ROOTFS, *preflight.file_system())
     return (*own, *preflight.foreign_programs(arch))
 
@@ -367,7 +369,7 @@ def _cached_or_built(arch: Arch, paths: Paths, say: Say, style: Style) -> Disk:
     cached = find(arch, paths, style)
     if cached:
         return cached
-    preflight.require(needs(arch, paths, style))
+    preflight.require(_tools(arch, style))
     style.check()
     ensure_foreign_programs_run(arch)
     scratch.need_space(paths.cache, 5, "building a root file system")
