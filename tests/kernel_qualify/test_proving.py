@@ -57,6 +57,16 @@ def test_a_command_that_is_silent_is_ended() -> None:
         assert command.wait() != 0
 
 
+def test_a_silent_command_can_end_its_own_children() -> None:
+    """A playbook ends its tasks, and a build its compilers, when SIGTERM tells them to."""
+    handled = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))"
+    code = f"import signal, sys, time; {handled}; print(flush=True); time.sleep(60)"
+    with python(code) as command:
+        with pytest.raises(SilenceError):
+            list(proving.lines_of(command, 1))
+        assert command.returncode == 3
+
+
 def test_a_silent_command_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """As an emulator may wait for itself; it has not to be waited for until the silence is too long."""
     monkeypatch.setattr(proving, "LOOK_EVERY_S", 0.1)
@@ -69,7 +79,7 @@ def test_a_silent_command_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
         assert next(lines) == "one"
         with pytest.raises(DeadlockError, match="the emulator's deadlock, and not the kernel's"):
             next(lines)
-        command.kill()
+        assert command.returncode
 
 
 class Standing:

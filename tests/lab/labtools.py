@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from hotplug_host.errors import ToolError
 from hotplug_timer.reader import Run, read_files
 from kernel_qualify import lab
 from kernel_qualify.lab import BIN
@@ -41,7 +42,7 @@ class Lab(lab.Lab):
         """
         try:
             done = self.run("ssh", guest, "--", command, timeout=seconds)
-        except subprocess.TimeoutExpired:
+        except ToolError:
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 

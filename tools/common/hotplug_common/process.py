@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 from hotplug_host.errors import ExitCode, ToolError
 
@@ -101,6 +101,16 @@ def stop(identity: Identity, grace: float = STOP_GRACE_S) -> None:
                 return
     finally:
         os.close(fd)
+
+
+def end_child(child: subprocess.Popen[Any], grace: float = STOP_GRACE_S) -> None:
+    """End a child: SIGTERM, which it can pass on to its own, then SIGKILL after `grace` seconds; reap it."""
+    child.terminate()
+    try:
+        child.wait(grace)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
 
 
 @dataclass(frozen=True)

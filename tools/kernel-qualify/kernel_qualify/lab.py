@@ -58,33 +58,24 @@ class Lab:
     def run(
         self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600
     ) -> subprocess.CompletedProcess[str]:
-        """Run lpar-lab to its end; subprocess.TimeoutExpired after `timeout` seconds."""
-        done = subprocess.run(
-            [BIN / "lpar-lab", *arguments],
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            timeout=timeout,
-            check=False,
-        )
-        return subprocess.CompletedProcess(
-            done.args,
-            done.returncode,
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-        )
+        """Run lpar-lab to its end.
+
+        Raises ToolError (TIMEOUT) after `timeout` seconds; what lpar-lab started has ended then.
+        """
+        words = [BIN / "lpar-lab", *arguments]
+        try:
+            done = process.run(words, env=self.environment, merge_errors=False, stdin=stdin, timeout=timeout)
+        except ToolError as error:
+            # The path alone would not tell which command it was.
+            raise ToolError(f"{arguments[0]}: {error.message}", error.hint, error.code) from None
+        return subprocess.CompletedProcess(words, done.returncode, done.output, done.errors)
 
     def must(self, *arguments: str | Path, stdin: bytes = b"", timeout: float = 600) -> str:
         """Run lpar-lab, which has to succeed; return its standard output.
 
         Raises ToolError with lpar-lab's own exit code, or TIMEOUT after `timeout` seconds.
         """
-        try:
-            done = self.run(*arguments, stdin=stdin, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise ToolError(
-                f"lpar-lab {arguments[0]} did not finish within {timeout:g} s", code=ExitCode.TIMEOUT
-            ) from None
+        done = self.run(*arguments, stdin=stdin, timeout=timeout)
         if done.returncode:
             raise failed(str(arguments[0]), done.returncode, done.stderr)
         return done.stdout
@@ -107,7 +98,7 @@ class Lab:
                 yield command
             except BaseException:
                 # Popen would wait for its end. It passes the signal on to its tasks.
-                process.stop(process.Identity(command.pid, process.start_ticks(command.pid) or 0))
+                process.end_child(command)
                 raise
 
     def start_play(

@@ -106,12 +106,12 @@ def lines_of(
         try:
             line = _next(lines, silence, look)
         except queue.Empty:
-            command.kill()
+            process.end_child(command)
             words = command.args if isinstance(command.args, Sequence) else [command.args]
             name = Path(str(words[0])).name
             raise SilenceError(f"{name} wrote nothing for {silence:g} s", code=ExitCode.TIMEOUT) from None
         except ToolError:
-            command.kill()
+            process.end_child(command)
             raise
         if line is None:
             ended += 1
