@@ -12,8 +12,8 @@ from lpar_lab import costs
 
 PROGRAM = """
 import pathlib, sys
-assert sys.argv[1:3] == ["measure-costs", "--output"]
-target = pathlib.Path(sys.argv[3])
+assert sys.argv[1:5] == ["measure-costs", "--settle", "0.5", "--output"]
+target = pathlib.Path(sys.argv[5])
 target.write_text("result")
 target.with_name("costs.cpus=7,9-15-off.states.txt").write_text("a trace")
 """
@@ -32,7 +32,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_result_and_its_traces_come_back_and_nothing_stays(inside: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle.pyz"
     bundle.write_text(PROGRAM)
-    result = costs.measure(tmp_path, 22, bundle, tmp_path / "out", lambda: None)
+    result = costs.measure(tmp_path, 22, bundle, tmp_path / "out", lambda: None, settle_s=0.5)
     assert {path.name: path.read_text() for path in result.parent.iterdir()} == {
         "costs.jsonl": "result",
         "costs.cpus=7,9-15-off.states.txt": "a trace",
@@ -51,7 +51,7 @@ def test_a_guest_that_is_lost_is_not_waited_for(tmp_path: Path, monkeypatch: pyt
     bundle.write_text(PROGRAM)
     began = time.monotonic()
     with pytest.raises(ToolError, match="QEMU ended"):
-        costs.measure(tmp_path, 22, bundle, tmp_path / "out", lost)
+        costs.measure(tmp_path, 22, bundle, tmp_path / "out", lost, settle_s=0.5)
     assert time.monotonic() - began < 30
 
 
@@ -59,6 +59,6 @@ def test_what_fails_in_the_guest_is_told_in_a_line(inside: Path, tmp_path: Path)
     bundle = tmp_path / "bundle.pyz"
     bundle.write_text("import sys; sys.exit('hotplug-timer: error: CPU 9 is busy')")
     with pytest.raises(ToolError, match="the guest's costs: hotplug-timer: error: CPU 9 is busy") as caught:
-        costs.measure(tmp_path, 22, bundle, tmp_path / "out", lambda: None)
+        costs.measure(tmp_path, 22, bundle, tmp_path / "out", lambda: None, settle_s=0.5)
     assert caught.value.code == ExitCode.GUEST
     assert list(inside.iterdir()) == []

@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,10 +41,8 @@ def host(host: FakeHost) -> FakeHost:
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CostSettings:
-    plan = costs._plan
-    monkeypatch.setattr(costs, "_plan", lambda *words, **more: replace(plan(*words, **more), settle_s=0.0))
-    return CostSettings(None, "stock", 20.0, "unknown", False, tmp_path / "costs.jsonl")
+def wanted(tmp_path: Path) -> CostSettings:
+    return CostSettings(None, "stock", 0.0, 20.0, "unknown", False, tmp_path / "costs.jsonl")
 
 
 def measure(settings: CostSettings, fs: FakeSysfs) -> tuple[Run, ...]:

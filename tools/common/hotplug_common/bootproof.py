@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 FALLBACK = "hotplug-acceleration-fallback.timer"
-PAUSE = 2.0
+PAUSE = 1.0
 """Seconds between two looks at a host that does not answer."""
 CONNECT_S = (3, 10)
 """Least and most seconds in which a look has to get its connection."""

@@ -16,11 +16,14 @@ CLEAN_S = 10.0
 FOLDER, BUNDLE = "/tmp/costs", "/tmp/costs.pyz"  # noqa: S108 - the guest's, which has no other user
 
 
-def measure(guest: Path, port: int, bundle: Path, output: Path, tick: Callable[[], None]) -> Path:
+def measure(
+    guest: Path, port: int, bundle: Path, output: Path, tick: Callable[[], None], *, settle_s: float
+) -> Path:
     """Measure in a guest that answers on PORT, whose folder is GUEST; return the result file in OUTPUT.
 
-    Its traces lie beside it. `tick` is called meanwhile. Raises ToolError (GUEST) with the last line of what
-    failed in the guest, which is left without these files on every way out.
+    Its traces lie beside it. After each switch the guest settles for `settle_s` seconds. `tick` is called
+    meanwhile. Raises ToolError (GUEST) with the last line of what failed in the guest, which is left without
+    these files on every way out.
     """
     words = ssh.command(guest, port)
 
@@ -33,7 +36,7 @@ def measure(guest: Path, port: int, bundle: Path, output: Path, tick: Callable[[
     output.mkdir(parents=True, exist_ok=True)
     try:
         inside(f"mkdir {FOLDER} && cat > {BUNDLE}", bundle.read_bytes())
-        inside(f"python3 {BUNDLE} measure-costs --output {FOLDER}/{RESULT}")
+        inside(f"python3 {BUNDLE} measure-costs --settle {settle_s} --output {FOLDER}/{RESULT}")
         for name in inside(f"ls {FOLDER}").splitlines():
             (output / name).write_text(inside(f"cat {shlex.quote(f'{FOLDER}/{name}')}"))
     finally:

@@ -177,7 +177,7 @@ def _predict(settings: Settings, bundle: Path, tools: Tools, paths: Paths, say: 
     costs_folder = settings.output / COSTS
     doing = "measuring what parts of a switch cost"
     look = _watching(settings.output / CONSOLE_LOG, paths, say, lambda: doing)
-    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look)
+    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look, settle_s=settings.settle_s)
     try:
         predicted = _timer(tools, ["predict", costs_folder / costs.RESULT]).output
     except ToolError as error:  # on a busy host the parts may not come to the whole; the demo goes on

@@ -150,13 +150,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="iterations before the timed ones (default: %(default)s)",
     )
-    parser.add_argument(
-        "--settle",
-        type=pause,
-        default=1.0,
-        metavar="S",
-        help="seconds to wait after each transition (default: %(default)s)",
-    )
+    _add_settle(parser)
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -199,6 +193,16 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_host_arguments(parser)
 
 
+def _add_settle(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--settle",
+        type=pause,
+        default=1.0,
+        metavar="S",
+        help="seconds to wait after each transition (default: %(default)s)",
+    )
+
+
 def add_costs_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `measure-costs`."""
     parser.add_argument(
@@ -213,6 +217,7 @@ def add_costs_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--variant", type=given, default="stock", help="the kernel that runs (default: %(default)s)"
     )
+    _add_settle(parser)
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -445,6 +450,7 @@ def costs(arguments: argparse.Namespace) -> None:
     settings = CostSettings(
         cpus=frozenset(arguments.cpus) if arguments.cpus else None,
         variant=arguments.variant,
+        settle_s=arguments.settle,
         timeout_s=arguments.timeout,
         boot_method=arguments.boot_method,
         emulated=arguments.emulated,

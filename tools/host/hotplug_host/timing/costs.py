@@ -60,6 +60,7 @@ class CostSettings:
 
     cpus: frozenset[int] | None
     variant: str
+    settle_s: float
     timeout_s: float
     boot_method: str
     emulated: bool
@@ -113,7 +114,7 @@ def _plan(
         iterations=rounds.timed,
         count_iterations=rounds.counted,
         warmup=0,
-        settle_s=1.0,
+        settle_s=settings.settle_s,
         timeout_s=settings.timeout_s,
         via=VIA,
         boot_method=settings.boot_method,
