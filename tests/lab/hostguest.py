@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hotplug_common.arch import Arch
+from hotplug_common.arch import PPC64LE, Arch
 from hotplug_common.guest import grub
 from hotplug_timer.reader import Run, read_files
 from tests.lab.labtools import Lab, reboot
@@ -171,12 +171,14 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
 def time_with_and_without_rule(guest: Guest, kernel: str, results: Path) -> None:
     """Time switches in one boot as the host is, and without the rule; the timer waits for udev."""
     guest.lab.install_timer(guest.name, results)
+    # What the rule runs for four CPUs, as on x86-64, is over within the settle time.
+    lasting = guest.arch is PPC64LE
     for name, before, after in (("as-installed", "true", "true"), ("without-rule", WITHOUT_RULE, WITH_RULE)):
         variant = f"{kernel}-{name}"
         iterations = wish("ITERATIONS") or "2"
         words = f"smt=off smt=on --variant {variant} --iterations {iterations} --output {variant}.jsonl"
         printed = guest.ssh(f"{before}; python3 hotplug-timer.pyz run {words} 2>&1; {after}", 3600)
-        assert ("udev was done" in printed) == (name == "as-installed"), printed
+        assert ("udev was done" in printed) == (lasting and name == "as-installed"), printed
         (results / f"{variant}.jsonl").write_text(guest.ssh(f"cat {variant}.jsonl"))
     guest.ssh("rm hotplug-timer.pyz *.jsonl")
 
