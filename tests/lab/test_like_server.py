@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,13 +12,23 @@ from hotplug_common.arch import X86_64
 from hotplug_common.guest import installed, qemu
 from hotplug_host.preflight.system import CRASH_LOADED
 from hotplug_host.sysfs import SMT_CONTROL
-from tests.lab.hostguest import INSTALL, Guest, Package, assert_measured_and_gone
+from tests import ROOT
+from tests.lab.hostguest import (
+    INSTALL,
+    LISTING,
+    SERVICES,
+    Guest,
+    Package,
+    assert_measured_and_gone,
+    entry_of,
+)
 from tests.lab.labtools import BOOT_ID, Lab, reboot, rebooted
 
 # Its disk may have to be made first, and the kernel takes half an hour and more: both are kept.
 pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "server"
+LIMITS = ROOT / "docs/guides/operators/limits.md"
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +80,43 @@ def test_kexec_starts_the_kernel_while_a_crash_kernel_is_loaded(guest: Guest, pa
     assert guest.ssh(f"cat {CRASH_LOADED}").strip() == "1"
     guest.boot(guest.debian)
     guest.ssh(f"dpkg --purge {package.name}", 1800)
+
+
+@pytest.fixture(scope="module")
+def dracut(lab: Lab) -> Iterator[Guest]:
+    """The same with fewer CPUs, where dracut makes the initial RAM disks."""
+    yield Guest.up(lab, "dracut", X86_64, "--cores", "2", "--initrd", installed.DRACUT, like=qemu.SERVER)
+    lab.must("down", "dracut")
+
+
+def test_dracut_makes_the_initial_ram_disk_of_a_package(dracut: Guest, package: Package) -> None:
+    before, lives_on = dracut.ssh(LISTING), dracut.ssh(SERVICES)
+    dracut.send(package)
+    dracut.ssh(INSTALL, 1800)
+    assert "lib/dracut/" in dracut.ssh(f"lsinitrd /boot/initrd.img-{package.release}")
+    dracut.boot(package.release)
+    assert dracut.ssh(SERVICES) == lives_on
+    dracut.boot(dracut.debian)
+    dracut.ssh(f"dpkg --purge {package.name}", 1800)
+    assert dracut.ssh(LISTING) == before
+
+
+def test_dracuts_initial_ram_disk_without_the_disks_driver_reboots_to_the_default_kernel(
+    dracut: Guest, package: Package
+) -> None:
+    """With the words that the guide gives; without them its shell waits for an operator."""
+    (words,) = set(re.findall(r"panic=10 (rd\.shell=\S+ rd\.emergency=\w+)", LIMITS.read_text()))
+    dracut.choose(dracut.debian)
+    before = dracut.ssh(LISTING)
+    dracut.ssh(f"sed -i.own 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub")
+    dracut.send(package)
+    dracut.ssh(INSTALL, 1800)
+    initrd = f"/boot/initrd.img-{package.release}"
+    dracut.ssh(f"dracut --force --omit-drivers 'ahci sd_mod' {initrd} {package.release}", 1800)
+    assert "ahci.ko" not in dracut.ssh(f"lsinitrd {initrd}")
+    dracut.ssh(f"grub-reboot '{entry_of(dracut.ssh('cat /boot/grub/grub.cfg'), package.release)}'")
+    reboot(dracut.lab, dracut.name)
+    assert dracut.ssh("uname -r").strip() == dracut.debian
+    assert f"Linux version {package.release}" in dracut.lab.must("console", dracut.name)
+    dracut.ssh(f"mv /etc/default/grub.own /etc/default/grub; dpkg --purge {package.name}", 1800)
+    assert dracut.ssh(LISTING) == before

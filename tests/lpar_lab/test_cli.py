@@ -157,15 +157,25 @@ def test_a_guest_like_a_host_has_a_disk_of_its_own_and_no_kernel_of_the_labs(
     ups: list[tuple[lifecycle.Request, object]] = []
     styles: list[str] = []
     monkeypatch.setattr(lifecycle, "check_request", lambda *_: None)
-    monkeypatch.setattr(cli.rootfs, "build", lambda *words: styles.append(words[-1].name))
+    monkeypatch.setattr(cli.rootfs, "build", lambda *words: styles.append(words[-1].of(words[0])))
     monkeypatch.setattr(lifecycle, "up", lambda request, kernel, *_: ups.append((request, kernel)))
     assert cli.main(["up", "a", "--like", "powervm"]) == ExitCode.OK
     assert cli.main(["up", "a", "--like", "server"]) == ExitCode.OK
-    assert styles == ["powervm", "server"]
+    assert cli.main(["up", "a", "--like", "powervm", "--initrd", "dracut"]) == ExitCode.OK
+    assert styles == ["ppc64le-powervm", "x86_64-server", "ppc64le-powervm-dracut"]
     assert [(request.like, request.arch.name, request.cpus, kernel) for request, kernel in ups] == [
         ("powervm", "ppc64le", 16, None),
         ("server", "x86_64", 4, None),
+        ("powervm", "ppc64le", 16, None),
     ]
+
+
+@pytest.mark.parametrize("words", [[], ["--like", "powernv9"]])
+def test_a_guest_with_the_labs_kernel_has_no_initial_ram_disk(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["up", "a", "--initrd", "dracut", *words]) == ExitCode.USAGE
+    assert capsys.readouterr().err.endswith("on their disk; add --like powervm or server\n")
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -60,6 +60,15 @@ def test_it_is_another_disk_than_the_plain_one() -> None:
     )
 
 
+def test_dracut_may_make_the_initial_ram_disks() -> None:
+    usual, style = installed.PowerVM(), installed.PowerVM(installed.DRACUT)
+    assert style.of(arch.PPC64LE) == f"{usual.of(arch.PPC64LE)}-dracut"
+    # Debian's package excludes the other; what makes kdump's is a package of its own.
+    assert set(style.packages) ^ set(usual.packages) == {"dracut", "initramfs-tools-core", "initramfs-tools"}
+    assert style.command_line() == f"{usual.command_line()} rd.lvm.lv=vg0/root"
+    assert rootfs.cache_key(arch.PPC64LE, "trixie", style) != rootfs.cache_key(arch.PPC64LE, "trixie", usual)
+
+
 def test_the_newest_release_comes_first() -> None:
     names = [f"linux-image-{release}" for release in ("6.12.99+deb13-powerpc64le", RELEASE)]
     others = [f"linux-image-{RELEASE}-64k", "linux-image-powerpc64le"]

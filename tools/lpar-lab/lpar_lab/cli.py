@@ -40,7 +40,9 @@ from lpar_lab import checkapply, cores, demo, inventory, lifecycle, package, sta
 
 NO_BOOT_LOADER = "none"
 BOOT_LOADERS = (NO_BOOT_LOADER, "grub")
-STYLES: dict[str, rootfs.Style] = {style.name: style for style in (installed.PowerVM(), installed.Server())}
+STYLES: dict[str, type[installed.Style]] = {
+    style.name: style for style in (installed.PowerVM, installed.Server)
+}
 EXIT_CODES = """exit codes:
   0 done; 1 a bug in this tool; 2 bad arguments; 3 the machine lacks something (tool, network, space, port);
   4 bad input (a patch does not apply, a configuration symbol was lost); 6 the guest panicked, oopsed or
@@ -333,6 +335,13 @@ def _add_up(commands: Any) -> None:
         " lab's kernel and virtio devices)",
     )
     command.add_argument(
+        "--initrd",
+        choices=installed.INITRDS,
+        default=installed.INITRAMFS_TOOLS,
+        help="with --like powervm and server: what makes the initial RAM disks of kernels there"
+        " (default: %(default)s)",
+    )
+    command.add_argument(
         "--spare-cores",
         type=count,
         default=0,
@@ -576,6 +585,12 @@ def _build_rootfs(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
 
 
 def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
+    if arguments.initrd != installed.INITRAMFS_TOOLS and arguments.like not in STYLES:
+        raise ToolError(
+            f"--initrd {arguments.initrd} is for guests that boot what is installed on their disk",
+            f"add --like {' or '.join(STYLES)}",
+            ExitCode.USAGE,
+        )
     if arguments.like:
         _check_like(arguments)
         arguments.arch = qemu.LIKE[arguments.like].name
@@ -593,7 +608,7 @@ def _up(arguments: argparse.Namespace, paths: Paths, say: Say) -> int:
         boot_loader=arguments.boot_loader != NO_BOOT_LOADER,
         like=arguments.like or "",
     )
-    style = STYLES.get(arguments.like, rootfs.PLAIN)
+    style = STYLES[arguments.like](arguments.initrd) if arguments.like in STYLES else rootfs.PLAIN
     lifecycle.check_request(request, rootfs.needs(request.arch, paths, style))
     lifecycle.refuse_if_running(request.name, paths)
     if arguments.ssh_port:

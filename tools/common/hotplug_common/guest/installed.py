@@ -25,6 +25,9 @@ from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host.errors import ExitCode, ToolError
 
+INITRAMFS_TOOLS, DRACUT = "initramfs-tools", "dracut"
+INITRDS = {INITRAMFS_TOOLS: (INITRAMFS_TOOLS,), DRACUT: (DRACUT, f"{INITRAMFS_TOOLS}-core")}
+"""What may make the initial RAM disks of kernels, and its packages. kdump's is made by mkinitramfs always."""
 GROUP, VOLUME = "vg0", "root"
 ROOT = f"/dev/mapper/{GROUP}-{VOLUME}"
 BOOT = Partition(grub.TYPE_LINUX, grub.BOOT.start, 1015)
@@ -93,7 +96,6 @@ class Style(rootfs.Style):
     words = f"crashkernel={CRASH_MEMORY}M"
     """What Debian's kernel gets on its command line beside the lab's."""
     packages: tuple[str, ...] = (
-        "initramfs-tools",
         "kdump-tools",
         "linux-base",
         "lvm2",
@@ -109,6 +111,17 @@ class Style(rootfs.Style):
     )
     size = f"{PHYSICAL.start + PHYSICAL.size}M"
     quick = False
+
+    def __init__(self, initrd: str = INITRAMFS_TOOLS) -> None:
+        self.initrd = initrd
+        self.packages = (*INITRDS[initrd], *self.packages)
+        if initrd == DRACUT:
+            # It looks for no logical volume that it is not told of.
+            self.words = f"{self.words} rd.lvm.lv={GROUP}/{VOLUME}"
+
+    def of(self, arch: Arch) -> str:
+        """Name the disks of this style for an architecture, in file names."""
+        return super().of(arch) + (f"-{DRACUT}" if self.initrd == DRACUT else "")
 
     def check(self) -> None:
         """Raise ToolError where root's rights to loop devices are missing."""
