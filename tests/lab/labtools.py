@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from hotplug_host.errors import ToolError
+from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
 from kernel_qualify import lab
 from kernel_qualify.lab import BIN
@@ -42,7 +42,9 @@ class Lab(lab.Lab):
         """
         try:
             done = self.run("ssh", guest, "--", command, timeout=seconds)
-        except ToolError:
+        except ToolError as error:
+            if error.code is not ExitCode.TIMEOUT:
+                raise
             return ""
         return done.stdout.strip() if done.returncode == 0 else ""
 

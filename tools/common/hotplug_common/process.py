@@ -103,14 +103,10 @@ def stop(identity: Identity, grace: float = STOP_GRACE_S) -> None:
         os.close(fd)
 
 
-def end_child(child: subprocess.Popen[Any], grace: float = STOP_GRACE_S) -> None:
-    """End a child: SIGTERM, which it can pass on to its own, then SIGKILL after `grace` seconds; reap it."""
-    child.terminate()
-    try:
-        child.wait(grace)
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
+def end_child(child: subprocess.Popen[Any]) -> None:
+    """End a child as stop() does, with a SIGTERM first that it can pass on to its own, and reap it."""
+    stop(Identity(child.pid, start_ticks(child.pid) or 0))
+    child.wait()
 
 
 @dataclass(frozen=True)
