@@ -125,6 +125,13 @@ def test_each_whole_result_leaves_one_time_less(measured: list[str], left: list[
     assert decisions.ab_turns(["a", "b", "a"], measured) == left
 
 
+def test_events_are_counted_in_the_first_block_of_each_kernel() -> None:
+    names = ["stock", "patched", "patched", "stock"]
+    assert [decisions.ab_counts(2, names, place, []) for place in range(4)] == [2, 2, 0, 0]
+    # A run that goes on has the counts of what is whole; a block that was cut short comes again with them.
+    assert [decisions.ab_counts(1, names[2:], place, ["stock"]) for place in range(2)] == [1, 0]
+
+
 RUN = {"record": "run", "variant": "stock", "host": {"kernel_release": "6.12-a"}}
 END = {"record": "end", "outcome": "complete"}
 

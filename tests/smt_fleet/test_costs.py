@@ -96,6 +96,8 @@ def test_a_comparison_switches_on_each_kernel_in_each_boot() -> None:
     assert minutes(job) == math.ceil(BESIDE_MIN + 9 * BOOT_MIN + (stock + patched) / 60)
     found = forecast("lpar1", costs(), job, LPAR)
     assert found.words.startswith("8 x smt=off (stock) 2400 to 3600 s, 8 x smt=on (stock)")
+    counted = Job("ab", kernels=(Kernel.STOCK, Kernel.PATCHED), boots=4, iterations=2, counted=1)
+    assert forecast("lpar1", costs(), counted, LPAR).words.startswith("9 x smt=off (stock) 2400 to 3600 s")
     timed = Job("ab", kernels=(Kernel.STOCK,), boots=4, iterations=1, operations=("smt=off@5000",))
     assert minutes(timed) == BESIDE_MIN + 5 * BOOT_MIN + 4 * 60
 

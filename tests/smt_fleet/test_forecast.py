@@ -144,7 +144,7 @@ def test_a_role_is_told_minutes_and_reasons(folder: Path, capsys: pytest.Capture
     found = told(host="lpar2")
     assert (found["minutes"], found["reasons"]) == (None, [])
     counted = {"action": "ab", "artifacts": ["", ""], "repeat": 2, "iterations": 3, "counted": 1}
-    assert "32 x smt=off (stock)" in told(job=counted)["said"]
+    assert "26 x smt=off (stock)" in told(job=counted)["said"]
     once = {"action": "regress", "artifacts": ["", ""], "expedited": [False, True], "iterations": 3}
     said = told(job=once)["said"]
     assert "3 x smt=off (stock)" in said

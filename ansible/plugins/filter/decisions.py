@@ -147,6 +147,16 @@ def ab_turns(wanted: Sequence[str], measured: Sequence[str]) -> list[str]:
     return [one for place, one in enumerate(left) if left[:place].count(one) >= whole[one]]
 
 
+def ab_counts(iterations: int, names: Sequence[str], place: int, measured: Sequence[str]) -> int:
+    """Return how many iterations count events in the block at PLACE of those of the kernels NAMES.
+
+    All ITERATIONS of a kernel are in its first block: its counts are the same in each boot, and where a switch
+    takes an hour, each costs one. MEASURED has a name for each whole result of before.
+    """
+    earlier = {*list(names)[:place], *list(measured)}
+    return 0 if list(names)[place] in earlier else iterations
+
+
 def ab_whole(results: Sequence[str], artifacts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:
     """Return `path` and `variant` of the result files that are complete, and of the kernel that is there now.
 
@@ -307,6 +317,7 @@ FILTERS: tuple[Callable[..., Any], ...] = (
     rcu_variants_problems,
     preflight_kernel_problems,
     preflight_with_prediction,
+    ab_counts,
     ab_order,
     ab_expedited,
     ab_turns,

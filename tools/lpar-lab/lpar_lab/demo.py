@@ -162,11 +162,15 @@ def _fresh_output(output: Path) -> Path:
 
 
 def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> list[str]:
-    """Return what smt-fleet is asked for: the A B B A run on the guest."""
+    """Return what smt-fleet is asked for: the A B B A run on the guest.
+
+    The guest needs no way back of its own, as it is taken down whatever happens.
+    """
     return [
         *("ab", "--limit", GUEST, "--boots", str(settings.boots), "--iterations", str(settings.iterations)),
         *("--results", str(settings.output), "--output-dir", str(settings.output / FLEET)),
         *("-e", f"ab_timer_bundle={bundle}", "-e", f"ab_settle={settings.settle_s}"),
+        *("-e", "ab_fallback=false"),
         *(word for kernel in kernels for word in ("--variant", f"{kernel.variant}={kernel.file}")),
     ]
 

@@ -41,7 +41,7 @@ LONG_MIN = 20
 LOOK_S = 10.0
 #: The variable with the folder of costs.
 COSTS = "fleet_costs_dir"
-#: Iterations of each boot that are counted beside the timed ones.
+#: Iterations of each kernel's first boot that are counted beside the timed ones.
 COUNTED = 1
 #: Iterations of each boot that are timed.
 ITERATIONS = 3

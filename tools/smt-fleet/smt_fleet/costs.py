@@ -76,7 +76,7 @@ class Job:
     """What a run does on each host.
 
     `kernels` are those that are booted, each `boots` times. An iteration is all `operations` once;
-    `iterations` are those of one boot.
+    `iterations` are those of one boot, `counted` those that its first boot has beside them.
     """
 
     action: str
@@ -84,6 +84,7 @@ class Job:
     kernels: tuple[Kernel, ...] = ()
     boots: int = 1
     iterations: int = 0
+    counted: int = 0
     operations: tuple[str, ...] = SWITCHES
 
 
@@ -207,7 +208,8 @@ def work_of(job: Job, seen: Seen | None) -> Work:
         back = [Switch(name_of(SMT, OFF), job.kernels[0])] if away else []
         return Work([*away, *back], BESIDE_MIN + BOOT_MIN)
     if job.action in ("ab", "regress"):
-        times = {kind: job.boots * job.iterations * job.kernels.count(kind) for kind in Kernel}
+        each = job.boots * job.iterations + job.counted
+        times = {kind: each * job.kernels.count(kind) for kind in Kernel}
         switches = [
             Switch(operation, kind, number)
             for kind, number in times.items()

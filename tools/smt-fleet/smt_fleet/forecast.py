@@ -101,7 +101,8 @@ def job_of(words: Mapping[str, Any]) -> Job:
         tuple(kernel_of(file, expedited) for file, expedited in kernels),
         # Forth and back.
         2 * int(words["repeat"]) if "repeat" in words else 1,
-        int(words.get("iterations", 0)) + int(words.get("counted", 0)),
+        int(words.get("iterations", 0)),
+        int(words.get("counted", 0)),
         tuple(words.get("operations", SWITCHES)),
     )
 
