@@ -105,14 +105,13 @@ def lines_of(
     while ended < len(streams):
         try:
             line = _next(lines, silence, look)
-        except queue.Empty:
+        except (queue.Empty, ToolError) as reason:
             process.end_child(command)
+            if isinstance(reason, ToolError):
+                raise
             words = command.args if isinstance(command.args, Sequence) else [command.args]
             name = Path(str(words[0])).name
             raise SilenceError(f"{name} wrote nothing for {silence:g} s", code=ExitCode.TIMEOUT) from None
-        except ToolError:
-            process.end_child(command)
-            raise
         if line is None:
             ended += 1
         else:
