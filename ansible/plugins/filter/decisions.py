@@ -150,8 +150,8 @@ def ab_turns(wanted: Sequence[str], measured: Sequence[str]) -> list[str]:
 def ab_counts(iterations: int, names: Sequence[str], place: int, measured: Sequence[str]) -> int:
     """Return how many iterations count events in the block at PLACE of those of the kernels NAMES.
 
-    All ITERATIONS of a kernel are in its first block: its counts are the same in each boot, and where a switch
-    takes an hour, each costs one. MEASURED has a name for each whole result of before.
+    All ITERATIONS of a kernel are in its first block: its counts hardly differ between boots, and where a
+    switch takes an hour, each costs one. MEASURED has a name for each whole result of before.
     """
     earlier = {*list(names)[:place], *list(measured)}
     return 0 if list(names)[place] in earlier else iterations

@@ -150,7 +150,7 @@ def build(
             kbuild = Kbuild(job, paths, jobs or os.cpu_count() or 1)
             kbuild.configure()
             kbuild.compile(say)
-            built = _kept(target, ()) or _publish(job, kbuild, work / "finished", target)
+            built = _kept(target, ()) or _publish(job, kbuild, work / "finished", target, say)
             for kind in formats:
                 say(f"{job.title}: packing as {kind}")
                 built = _add_packages(built, kbuild, kind, work)
@@ -203,7 +203,7 @@ class Kbuild(Make):
         slow = once_every(PROGRESS_S, say)
 
         def tick() -> None:
-            slow(f"{self.title}: {self._objects_built()}")
+            slow(f"{self.title}: {self._done('CC', 'AS')} files compiled")
 
         image = self._timed(self.arch.make_target, tick)
         if self.job.host:
@@ -229,18 +229,24 @@ class Kbuild(Make):
         else:
             shutil.copyfile(image, target)
 
-    def _objects_built(self) -> str:
+    def _done(self, *steps: str) -> int:
+        """Return how many files kbuild has named in such steps, as CC or INSTALL."""
         with self.log.open(errors="replace") as lines:
-            done = sum(1 for line in lines if line.startswith(("  CC ", "  AS ")))
-        return f"{done} files compiled"
+            return sum(line.startswith(tuple(f"  {step} " for step in steps)) for line in lines)
 
-    def modules(self, fresh: Path) -> None:
+    def modules(self, fresh: Path, say: Say) -> None:
         """Put the stripped modules into FRESH as a tarball, and beside it their modules.alias.
 
         A configuration without modules has no aliases, and the tarball lists what the image has built in.
         """
+        slow = once_every(PROGRESS_S, say)
+
+        def tick() -> None:
+            packed = self._done("XZ", "ZSTD", "GZIP")
+            slow(f"{self.title}: {self._done('INSTALL')} modules installed, {packed} compressed")
+
         root = fresh / "root"
-        self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1")
+        self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1", tick=tick)
         folder = root / "lib/modules" / self.job.release
         for link in ("build", "source"):
             (folder / link).unlink(missing_ok=True)
@@ -251,13 +257,13 @@ class Kbuild(Make):
         shutil.rmtree(root)
 
 
-def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path) -> Artifact:
+def _publish(job: Plan, kbuild: Kbuild, fresh: Path, target: Path, say: Say) -> Artifact:
     """Collect image, configuration, log and artifact.json, and move them into the cache in one step."""
     fresh.mkdir()
     image = fresh / job.arch.artifact_image
     kbuild.strip(image)
     if job.host:
-        kbuild.modules(fresh)
+        kbuild.modules(fresh, say)
         (fresh / CHANGES).write_text(job.host.changes)
     shutil.copyfile(kbuild.config, fresh / "config")
     shutil.copyfile(kbuild.log, fresh / "build.log")
