@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hotplug_common import arch
+from hotplug_common import arch, process
 from hotplug_common.kernel import artifact, build, hostconfig, series, tree
 from hotplug_common.kernel.artifact import SourceRef
 from hotplug_common.kernel.hostconfig import Request
@@ -143,6 +143,22 @@ def test_a_configuration_without_modules_is_built_as_well(
     tree.import_tree(source.tree)
     built = build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
     assert (built.file.parent / "modules.alias").read_text() == ""
+
+
+def test_a_build_reports_the_modules_that_it_installs(
+    source: Source, paths: Paths, said: list[str], given: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a whole configuration take minutes."""
+    monkeypatch.setattr(build, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(process, "TICK_S", 0.05)
+    shutil.rmtree(source.tree / ".git")
+    slow = (
+        "modules_install:\n\techo '  INSTALL a.ko'; echo '  INSTALL b.ko'; echo '  XZ a.ko.xz'; sleep 0.5\n"
+    )
+    (source.tree / "Makefile").write_text(MAKEFILE.replace("modules_install:\n", slow))
+    tree.import_tree(source.tree)
+    build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
+    assert any(line.endswith(": 2 modules installed, 1 compressed") for line in said)
 
 
 def test_variants_with_one_configuration_share_objects_and_no_name(
