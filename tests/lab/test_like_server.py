@@ -29,8 +29,11 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "server"
 LIMITS = ROOT / "docs/guides/operators/limits.md"
+HOST_KERNEL = LIMITS.with_name("host-kernel.md")
 #: Without the copies of their metadata that LVM's tools keep, which dracut asks.
 DRACUT_LISTING = f"{{ {LISTING}; }} | grep -v ' /etc/lvm/[a-z]*/vg0'"
+#: What kdump-tools' hook leaves of a kernel that is removed where there is no update-initramfs.
+KDUMP_LEAVES = "rm /var/lib/kdump/*-{}"
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +106,8 @@ def test_dracut_makes_the_initial_ram_disk_of_a_package(dracut: Guest, package: 
     assert dracut.ssh(SERVICES) == lives_on
     dracut.boot(dracut.debian)
     dracut.ssh(f"dpkg --purge {package.name}", 1800)
+    assert KDUMP_LEAVES.format("RELEASE") in HOST_KERNEL.read_text()
+    dracut.ssh(KDUMP_LEAVES.format(package.release))
     assert dracut.ssh(DRACUT_LISTING) == before
 
 
