@@ -93,6 +93,7 @@ def test_kernels_take_turns_and_the_host_ends_as_it_was(host: FakeLpar) -> None:
     assert [file.name for file in files] == [f"{n:02}-{name}.jsonl" for n, name in enumerate(order, start=1)]
     runs = [json.loads(file.read_text().splitlines()[0]) for file in files]
     assert [run["host"]["kernel_release"] for run in runs] == [f"6.12-{name}" for name in order]
+    assert [run["detail"]["count_iterations"] for run in runs] == [1, 1, 0, 0]
     assert str(host.results / "raw/fake") in result.flat
     assert host.get("sys/devices/system/cpu/smt/control") == "off"
     waiting = [json.loads(line) for line in host.get("waiting.log").splitlines()]
