@@ -35,9 +35,6 @@ COSTS, PREDICTION = "costs", "prediction.txt"
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
 PROGRESS_S = 15.0
-UNUSED_MB = 512
-"""Memory in MiB that guests have and the demo's does without: with less of it the hash page table is smaller,
-and each kexec reads all of that."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Settings:
             arch=self.arch,
             cores=self.cores,
             threads=self.threads,
-            memory=self.memory or qemu.default_memory(self.cores * self.threads) - UNUSED_MB,
+            memory=self.memory,
             accel=self.accel,
             timeout=self.timeout,
         )
