@@ -463,10 +463,10 @@ def _add_demo(commands: Any) -> None:
     command.add_argument(
         "--settle",
         type=pause,
-        default=0.2,
+        default=1.0,
         metavar="S",
-        help="seconds to wait after each switch; with more, the demo ends later and its seconds may spread"
-        " less (default: %(default)s)",
+        help="seconds to wait after each switch; with fewer, the demo ends sooner and its seconds spread"
+        " more (default: %(default)s)",
     )
     command.add_argument(
         "--output-dir",
