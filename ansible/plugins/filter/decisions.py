@@ -153,8 +153,8 @@ def ab_counts(iterations: int, names: Sequence[str], place: int, measured: Seque
     All ITERATIONS of a kernel are in its first block: its counts hardly differ between boots, and where a
     switch takes an hour, each costs one. MEASURED has a name for each whole result of before.
     """
-    earlier = {*list(names)[:place], *list(measured)}
-    return 0 if list(names)[place] in earlier else iterations
+    *earlier, name = list(names)[: place + 1]
+    return 0 if name in [*earlier, *list(measured)] else iterations
 
 
 def ab_whole(results: Sequence[str], artifacts: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -93,6 +93,13 @@ def source(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Source:
     return Source("6.12", SourceRef("linux-source-6.12", "6.12.9-1", "ab" * 32), "6.12.9", folder)
 
 
+def change_makefile(source: Source, old: str, new: str) -> None:
+    """Make the source another one, whose Makefile differs."""
+    shutil.rmtree(source.tree / ".git")
+    (source.tree / "Makefile").write_text(MAKEFILE.replace(old, new))
+    tree.import_tree(source.tree)
+
+
 @pytest.fixture
 def given(tmp_path: Path) -> Path:
     file = tmp_path / "config-vendor"
@@ -137,10 +144,7 @@ def test_a_kernel_of_a_hosts_configuration_has_modules_and_its_own_name(
 def test_a_configuration_without_modules_is_built_as_well(
     source: Source, paths: Paths, said: list[str], given: Path
 ) -> None:
-    shutil.rmtree(source.tree / ".git")
-    makefile = MAKEFILE.replace("\techo 'alias fs-xfs xfs' > $(MODULES)/modules.alias\n", "")
-    (source.tree / "Makefile").write_text(makefile)
-    tree.import_tree(source.tree)
+    change_makefile(source, "\techo 'alias fs-xfs xfs' > $(MODULES)/modules.alias\n", "")
     built = build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
     assert (built.file.parent / "modules.alias").read_text() == ""
 
@@ -151,12 +155,9 @@ def test_a_build_reports_the_modules_that_it_installs(
     """Those of a whole configuration take minutes."""
     monkeypatch.setattr(build, "PROGRESS_S", 0.0)
     monkeypatch.setattr(process, "TICK_S", 0.05)
-    shutil.rmtree(source.tree / ".git")
-    slow = (
-        "modules_install:\n\techo '  INSTALL a.ko'; echo '  INSTALL b.ko'; echo '  XZ a.ko.xz'; sleep 0.5\n"
-    )
-    (source.tree / "Makefile").write_text(MAKEFILE.replace("modules_install:\n", slow))
-    tree.import_tree(source.tree)
+    rule = "modules_install:\n"
+    lines = "echo '  INSTALL a.ko'; echo '  INSTALL b.ko'; echo '  XZ a.ko.xz'; sleep 0.5"
+    change_makefile(source, rule, f"{rule}\t{lines}\n")
     build.build(planned(source, paths, said, Request(str(given))), paths, said.append)
     assert any(line.endswith(": 2 modules installed, 1 compressed") for line in said)
 

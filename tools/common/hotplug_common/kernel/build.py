@@ -200,11 +200,7 @@ class Kbuild(Make):
 
     def compile(self, say: Say) -> None:
         """Compile and link the image; say now and then how far it is."""
-        slow = once_every(PROGRESS_S, say)
-
-        def tick() -> None:
-            slow(f"{self.title}: {self._done('CC', 'AS')} files compiled")
-
+        tick = self._reporting(say, lambda: f"{self._done('CC', 'AS')} files compiled")
         image = self._timed(self.arch.make_target, tick)
         if self.job.host:
             Rates.load(self.cache).updated(image, self._timed("modules", tick), self.job.release).save(
@@ -229,6 +225,11 @@ class Kbuild(Make):
         else:
             shutil.copyfile(image, target)
 
+    def _reporting(self, say: Say, done: Callable[[], str]) -> Callable[[], None]:
+        """Return what to call while kbuild makes a goal: it reports now and then what is done."""
+        slow = once_every(PROGRESS_S, say)
+        return lambda: slow(f"{self.title}: {done()}")
+
     def _done(self, *steps: str) -> int:
         """Return how many files kbuild has named in such steps, as CC or INSTALL."""
         with self.log.open(errors="replace") as lines:
@@ -239,13 +240,13 @@ class Kbuild(Make):
 
         A configuration without modules has no aliases, and the tarball lists what the image has built in.
         """
-        slow = once_every(PROGRESS_S, say)
 
-        def tick() -> None:
+        def done() -> str:
             packed = self._done("XZ", "ZSTD", "GZIP")
-            slow(f"{self.title}: {self._done('INSTALL')} modules installed, {packed} compressed")
+            return f"{self._done('INSTALL')} modules installed, {packed} compressed"
 
         root = fresh / "root"
+        tick = self._reporting(say, done)
         self.make("modules_install", f"INSTALL_MOD_PATH={root}", "INSTALL_MOD_STRIP=1", tick=tick)
         folder = root / "lib/modules" / self.job.release
         for link in ("build", "source"):
