@@ -28,15 +28,15 @@ def out(text: str) -> None:
     sys.stdout.flush()
 
 
-def once_every(seconds: float, say: Say) -> Say:
-    """Wrap `say` so that it passes on at most one line in `seconds`."""
+def once_every(seconds: float, say: Say) -> Callable[[Callable[[], str]], None]:
+    """Wrap `say` so that it passes on at most one line in `seconds`, and makes no other."""
     last = time.monotonic()
 
-    def throttled(line: str) -> None:
+    def throttled(line: Callable[[], str]) -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= seconds:
             last = now
-            say(line)
+            say(line())
 
     return throttled

@@ -231,7 +231,7 @@ def _watching(log: Path, paths: Paths, say: Say, doing: Callable[[], str]) -> Ca
         failure = _guest_failure(log, paths)
         if failure:
             raise failure
-        slow(doing())
+        slow(doing)
 
     return look
 

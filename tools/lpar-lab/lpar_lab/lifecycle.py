@@ -273,7 +273,7 @@ def wait_ready(folder: Path, guest: State, timeout: float, alive: Callable[[], b
             ready = probe(folder, port, min(COMMAND_TIMEOUT_S, left))
             if ready:
                 return Waited(Outcome.READY, ready)
-        slow(f"waiting for SSH: {(console.last_lines(log, 1) or ['the console is silent'])[0][:100]}")
+        slow(lambda: f"waiting for SSH: {(console.last_lines(log, 1) or ['the console is silent'])[0][:100]}")
         time.sleep(POLL_S)
 
 

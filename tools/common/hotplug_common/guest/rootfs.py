@@ -432,7 +432,7 @@ def _bootstrap(arch: Arch, release: str, style: Style, work: Path, say: Say) -> 
         log=log,
         env={**os.environ, "TMPDIR": str(work / "tmp"), WORK: str(work)},
         stdin=sources(release).encode(),
-        tick=lambda: slow(f"root file system for {style.of(arch)}: {process.last_line(_tail(log))}"),
+        tick=lambda: slow(lambda: f"root file system for {style.of(arch)}: {process.last_line(_tail(log))}"),
     )
     if result.returncode != 0:
         raise _bootstrap_failure(arch, release, _tail(log))

@@ -228,7 +228,7 @@ class Kbuild(Make):
     def _reporting(self, say: Say, done: Callable[[], str]) -> Callable[[], None]:
         """Return what to call while kbuild makes a goal: it reports now and then what is done."""
         slow = once_every(PROGRESS_S, say)
-        return lambda: slow(f"{self.title}: {done()}")
+        return lambda: slow(lambda: f"{self.title}: {done()}")
 
     def _done(self, *steps: str) -> int:
         """Return how many files kbuild has named in such steps, as CC or INSTALL."""
