@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(len(HOST) < 2, reason="one core cannot be kept f
 
 @pytest.fixture
 def cpus() -> Iterator[list[int]]:
-    """Return the threads of four CPUs, the one that boots first."""
+    """Return the threads of four CPUs and more."""
     over = threading.Event()
     workers = [threading.Thread(target=over.wait) for _ in range(max(4, len(HOST) + 1))]
     for worker in workers:
@@ -32,12 +32,25 @@ def cpus() -> Iterator[list[int]]:
 
 
 @pytest.fixture
-def guest(tmp_path: Path, cpus: list[int], monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the folder of a guest whose emulator tells of these threads."""
+def working() -> set[int]:
+    """Return the indexes of the CPUs that do not wait, which a test may change."""
+    return {0}
 
-    def execute(folder: Path, command: str) -> Any:
-        assert (folder, command) == (tmp_path, "query-cpus-fast")
-        return [{"cpu-index": index, "thread-id": thread} for index, thread in enumerate(cpus)]
+
+@pytest.fixture
+def guest(tmp_path: Path, cpus: list[int], working: set[int], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a guest whose emulator tells of these threads, as QEMU 10 words it."""
+
+    def execute(folder: Path, command: str, words: Any = None, timeout: float = 3.0) -> Any:
+        assert folder == tmp_path
+        if command == "query-cpus-fast":
+            return [{"cpu-index": index, "thread-id": thread} for index, thread in enumerate(cpus)]
+        assert (command, words) == ("human-monitor-command", {"command-line": "info registers -a"})
+        at = ["c00000000008d380" if index in working else "00000000000000ac" for index in range(len(cpus))]
+        return "".join(
+            f"\r\nCPU#{index}\r\nNIP {address}   LR c00000000000c3cc CTR 0000000000000000"
+            for index, address in enumerate(at)
+        )
 
     monkeypatch.setattr(qmp, "execute", execute)
     (tmp_path / "console.log").write_text(JUMP)
@@ -75,6 +88,24 @@ def test_the_cpus_that_wait_leave_a_core_to_the_one_that_boots(guest: Path, cpus
         assert cores(cpus)[1] == others
 
 
+def test_the_cpu_that_works_is_found_once_the_others_wait(
+    guest: Path, cpus: list[int], working: set[int]
+) -> None:
+    working.update(range(len(cpus)))
+    with jumps.followed(guest) as jump:
+        prints(guest, JUMP)
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus), "none waits yet"
+        working.clear()
+        working.add(2)
+        jump.look()
+        others = HOST - {min(HOST)}
+        assert cores(cpus) == [HOST if index == 2 else others for index in range(len(cpus))]
+        working.add(1)
+        jump.look()
+        assert cores(cpus)[1] == others, "the new kernel starts them one by one"
+
+
 def test_a_jump_that_never_arrives_ends_with_its_run(guest: Path, cpus: list[int]) -> None:
     with pytest.raises(KeyboardInterrupt), jumps.followed(guest) as jump:
         prints(guest, JUMP)
@@ -95,7 +126,7 @@ def test_a_guest_of_no_more_cpus_than_cores_is_let_alone(guest: Path, cpus: list
 def test_an_emulator_that_does_not_answer_is_slower_and_no_fault(
     guest: Path, cpus: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def execute(folder: Path, command: str) -> Any:
+    def execute(folder: Path, command: str, words: Any = None, timeout: float = 3.0) -> Any:
         raise qmp.QmpError("gone")
 
     monkeypatch.setattr(qmp, "execute", execute)
