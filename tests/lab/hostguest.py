@@ -11,6 +11,7 @@ from pathlib import Path
 from hotplug_common.arch import PPC64LE, Arch
 from hotplug_common.guest import grub
 from hotplug_timer.reader import Run, read_files
+from tests import ROOT
 from tests.lab.labtools import Lab, reboot
 
 #: The files, and what GRUB is told; the disk is the first or the second one, as the boot before found them.
@@ -18,6 +19,11 @@ LISTING = (
     "find /boot /lib/modules /etc /var/lib/kdump -printf '%y %p\\n' | sort;"
     " sed -E 's/(hd|ahci)[01]/\\1/g' /boot/grub/grub.cfg | sha256sum"
 )
+#: The same without the copies of their metadata that LVM's tools keep, which dracut asks.
+DRACUT_LISTING = f"{{ {LISTING}; }} | grep -v ' /etc/lvm/[a-z]*/vg0'"
+#: What kdump-tools' hook leaves of a kernel that is removed where there is no update-initramfs.
+KDUMP_LEAVES = "rm /var/lib/kdump/*-{}"
+HOST_KERNEL = ROOT / "docs/guides/operators/host-kernel.md"
 #: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
 SERVICES = (
     "lsmod | cut -d' ' -f1 | sort; findmnt --real --list --noheadings --output TARGET,UUID,FSTYPE;"
@@ -70,6 +76,8 @@ class Guest:
         lab.must("up", name, "--like", like, *words, timeout=7200)
         running = cls(lab, name, arch, lab.must("ssh", name, "--", "uname -r").strip())
         running.ssh("update-grub")
+        # The file in which GRUB keeps the default entry is there from the first time on that one is chosen.
+        running.choose(running.debian)
         return running
 
     def ssh(self, command: str, timeout: float = 600) -> str:
@@ -124,7 +132,6 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     # Where the results are to stay: a longer run's are the kept data of the documentation.
     results = Path(wish("RESULTS") or folder / "results")
     boots, iterations = (int(wish(name) or "2") for name in ("BOOTS", "ITERATIONS"))
-    guest.choose(guest.debian)
     before, lives_on = guest.ssh(LISTING), guest.ssh(SERVICES)
     results.mkdir(parents=True, exist_ok=True)
     time_with_and_without_rule(guest, "debian", results)
@@ -171,6 +178,21 @@ def assert_measured_and_gone(guest: Guest, package: Package, folder: Path) -> No
     guest.ssh(f"dpkg --purge {package.name}", 1800)
     assert guest.ssh(LISTING) == before
     assert guest.ssh(SERVICES) == lives_on
+
+
+def assert_dracut_makes_it_and_leaves_no_file(guest: Guest, package: Package) -> None:
+    """Install a package where dracut makes the initial RAM disks, boot its kernel, and remove it."""
+    before, lives_on = guest.ssh(DRACUT_LISTING), guest.ssh(SERVICES)
+    guest.send(package)
+    guest.ssh(INSTALL, 1800)
+    assert "lib/dracut/" in guest.ssh(f"lsinitrd /boot/initrd.img-{package.release}")
+    guest.boot(package.release)
+    assert guest.ssh(SERVICES) == lives_on
+    guest.boot(guest.debian)
+    guest.ssh(f"dpkg --purge {package.name}", 1800)
+    assert KDUMP_LEAVES.format("RELEASE") in HOST_KERNEL.read_text()
+    guest.ssh(KDUMP_LEAVES.format(package.release))
+    assert guest.ssh(DRACUT_LISTING) == before
 
 
 def time_with_and_without_rule(guest: Guest, kernel: str, results: Path) -> None:

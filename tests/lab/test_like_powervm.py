@@ -24,6 +24,7 @@ from tests.lab.hostguest import (
     Guest,
     Package,
     assert_bulk,
+    assert_dracut_makes_it_and_leaves_no_file,
     assert_measured_and_gone,
     entry_of,
 )
@@ -77,7 +78,6 @@ def test_a_package_is_booted_switches_in_bulk_and_leaves_no_file(
 def test_an_initial_ram_disk_without_the_disks_driver_is_refused_before_a_boot(
     guest: Guest, package: Package, tmp_path: Path
 ) -> None:
-    guest.choose(guest.debian)
     before, boot_id = guest.ssh(LISTING), guest.ssh(BOOT_ID)
     guest.lab.must("package", package.artifact, "--format", "deb", "--output-dir", tmp_path / "patched")
     variables = {"deploy_artifact": str(tmp_path / "patched/artifact.json"), "deploy_boot": "once"}
@@ -234,4 +234,10 @@ def test_a_panic_of_the_patched_kernel_leaves_a_dump(lab: Lab, package: Package)
     guest.boot(guest.debian)
     guest.ssh(f"dpkg --purge {package.name}; grub-editenv - unset saved_entry", 1800)
     assert guest.ssh(LISTING) == before
+    lab.must("down", guest.name)
+
+
+def test_dracut_makes_the_initial_ram_disk_of_a_package(lab: Lab, package: Package) -> None:
+    guest = Guest.up(lab, "dracut", PPC64LE, "--initrd", installed.DRACUT, like=qemu.POWERVM)
+    assert_dracut_makes_it_and_leaves_no_file(guest, package)
     lab.must("down", guest.name)

@@ -14,11 +14,11 @@ from hotplug_host.preflight.system import CRASH_LOADED
 from hotplug_host.sysfs import SMT_CONTROL
 from tests import ROOT
 from tests.lab.hostguest import (
+    DRACUT_LISTING,
     INSTALL,
-    LISTING,
-    SERVICES,
     Guest,
     Package,
+    assert_dracut_makes_it_and_leaves_no_file,
     assert_measured_and_gone,
     entry_of,
 )
@@ -29,11 +29,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.hosts, pytest.mark.timeout(10800)]
 
 GUEST = "server"
 LIMITS = ROOT / "docs/guides/operators/limits.md"
-HOST_KERNEL = LIMITS.with_name("host-kernel.md")
-#: Without the copies of their metadata that LVM's tools keep, which dracut asks.
-DRACUT_LISTING = f"{{ {LISTING}; }} | grep -v ' /etc/lvm/[a-z]*/vg0'"
-#: What kdump-tools' hook leaves of a kernel that is removed where there is no update-initramfs.
-KDUMP_LEAVES = "rm /var/lib/kdump/*-{}"
 
 
 @pytest.fixture(scope="module")
@@ -90,25 +85,12 @@ def test_kexec_starts_the_kernel_while_a_crash_kernel_is_loaded(guest: Guest, pa
 @pytest.fixture(scope="module")
 def dracut(lab: Lab) -> Iterator[Guest]:
     """The same with fewer CPUs, where dracut makes the initial RAM disks."""
-    up = Guest.up(lab, "dracut", X86_64, "--cores", "2", "--initrd", installed.DRACUT, like=qemu.SERVER)
-    # The file in which GRUB keeps the default entry is there from the first time on that one is chosen.
-    up.choose(up.debian)
-    yield up
+    yield Guest.up(lab, "dracut", X86_64, "--cores", "2", "--initrd", installed.DRACUT, like=qemu.SERVER)
     lab.must("down", "dracut")
 
 
 def test_dracut_makes_the_initial_ram_disk_of_a_package(dracut: Guest, package: Package) -> None:
-    before, lives_on = dracut.ssh(DRACUT_LISTING), dracut.ssh(SERVICES)
-    dracut.send(package)
-    dracut.ssh(INSTALL, 1800)
-    assert "lib/dracut/" in dracut.ssh(f"lsinitrd /boot/initrd.img-{package.release}")
-    dracut.boot(package.release)
-    assert dracut.ssh(SERVICES) == lives_on
-    dracut.boot(dracut.debian)
-    dracut.ssh(f"dpkg --purge {package.name}", 1800)
-    assert KDUMP_LEAVES.format("RELEASE") in HOST_KERNEL.read_text()
-    dracut.ssh(KDUMP_LEAVES.format(package.release))
-    assert dracut.ssh(DRACUT_LISTING) == before
+    assert_dracut_makes_it_and_leaves_no_file(dracut, package)
 
 
 def test_dracuts_initial_ram_disk_without_the_disks_driver_reboots_to_the_default_kernel(
