@@ -1,8 +1,8 @@
 """Host cores for the CPU of a guest that starts the next kernel, while the guest's other CPUs wait for it.
 
 From kexec's jump until the new kernel takes them, the other CPUs of a POWER guest spin. With 16 emulated
-CPUs on two host cores, the one that works has a seventh of a core, and a jump takes 10 to 20 s instead of 4 to 7.
-Each other jump is made by another CPU than the one before, so the CPU that works is looked for.
+CPUs on two host cores, the one that works has a seventh of a core, and a jump takes 10 to 20 s instead of 4
+to 7. Each other jump is made by another CPU than the one before, so the CPU that works is looked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JUMP = b"kexec: Starting switchover sequence"
 ARRIVED = b"Welcome to "
 #: By QEMU's monitor: a CPU and the address of its next instruction.
 ADDRESS = re.compile(r"CPU#(\d+)\s+NIP ([0-9a-f]+)")
-#: CPUs wait for the next kernel in a loop below this address: its __secondary_hold, which kexec copies to 0x60.
+#: CPUs wait for the next kernel in a loop below this address: its __secondary_hold, copied to 0x60.
 WAITING_BELOW = 0x100
 MONITOR_S = 10.0
 """How long the monitor may take: it waits for CPUs that spin."""
