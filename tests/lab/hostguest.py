@@ -21,8 +21,9 @@ LISTING = (
 )
 #: The same without the copies of their metadata that LVM's tools keep, which dracut asks.
 DRACUT_LISTING = f"{{ {LISTING}; }} | grep -v ' /etc/lvm/[a-z]*/vg0'"
-#: What kdump-tools' hook leaves of a kernel that is removed where there is no update-initramfs.
-KDUMP_LEAVES = "rm /var/lib/kdump/*-{}"
+#: What the hook of kdump-tools in Debian 13 leaves of a kernel that is removed where there is no
+#: update-initramfs. That of Debian testing leaves none.
+KDUMP_LEAVES = "rm -f /var/lib/kdump/*-{}"
 HOST_KERNEL = ROOT / "docs/guides/operators/host-kernel.md"
 #: What a host lives on: modules in use, mounts (disks change their names), firewall, and that no unit failed.
 SERVICES = (
