@@ -53,7 +53,8 @@ class Package:
     release: str
     artifact: Path
     config: Path
-    """The configuration that it was built from; what the guest had loaded is beside it."""
+    """The configuration that it was built from; what the guest had loaded is beside it,
+    unless LIKE_HOST_ARTIFACT names the package."""
 
     @classmethod
     def of(cls, artifact: Path, config: Path) -> Package:
