@@ -12,8 +12,9 @@ from hotplug_common.guest import qmp
 from lpar_lab import jumps
 
 JUMP = "[   17.8] kexec: Starting switchover sequence.\n"
-ARRIVED = "Welcome to Debian GNU/Linux forky/sid!\n"
+STARTED = "[    0.000000] Linux version 6.12.118\n"
 HOST = os.sched_getaffinity(0)
+SHARED = {max(HOST)}
 
 pytestmark = pytest.mark.skipif(len(HOST) < 2, reason="one core cannot be kept free")
 
@@ -66,7 +67,20 @@ def cores(cpus: list[int]) -> list[set[int]]:
     return [os.sched_getaffinity(thread) for thread in cpus]
 
 
-def test_the_cpus_that_wait_leave_a_core_to_the_one_that_boots(guest: Path, cpus: list[int]) -> None:
+def niceness(cpus: list[int]) -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, thread) for thread in cpus]
+
+
+@pytest.fixture
+def favoured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Allow what only root may do: the threads have no niceness of their own here."""
+    given: dict[int, int] = {}
+    monkeypatch.setattr(os, "getpriority", lambda which, thread: given.get(thread, 0))
+    monkeypatch.setattr(os, "setpriority", lambda which, thread, value: given.update({thread: value}))
+
+
+@pytest.mark.usefixtures("favoured")
+def test_the_cpu_that_boots_comes_first_on_a_core_that_all_share(guest: Path, cpus: list[int]) -> None:
     with jumps.followed(guest) as jump:
         jump.look()
         assert cores(cpus) == [HOST] * len(cpus), "a jump of before is none"
@@ -75,19 +89,18 @@ def test_the_cpus_that_wait_leave_a_core_to_the_one_that_boots(guest: Path, cpus
         assert cores(cpus) == [HOST] * len(cpus)
         prints(guest, JUMP[20:])
         jump.look()
-        others = HOST - {min(HOST)}
-        assert cores(cpus) == [HOST, *[others] * (len(cpus) - 1)]
-        prints(guest, "[    0.000000] Linux version 6.12\n")
-        jump.look()
-        assert cores(cpus)[1] == others
-        prints(guest, ARRIVED)
+        assert cores(cpus) == [SHARED] * len(cpus)
+        assert niceness(cpus) == [-20] + [0] * (len(cpus) - 1)
+        prints(guest, STARTED)
         jump.look()
         assert cores(cpus) == [HOST] * len(cpus)
-        prints(guest, JUMP + ARRIVED + JUMP)
+        assert niceness(cpus) == [0] * len(cpus)
+        prints(guest, JUMP + STARTED + JUMP)
         jump.look()
-        assert cores(cpus)[1] == others
+        assert cores(cpus) == [SHARED] * len(cpus)
 
 
+@pytest.mark.usefixtures("favoured")
 def test_the_cpu_that_works_is_found_once_the_others_wait(
     guest: Path, cpus: list[int], working: set[int]
 ) -> None:
@@ -99,11 +112,27 @@ def test_the_cpu_that_works_is_found_once_the_others_wait(
         working.clear()
         working.add(2)
         jump.look()
-        others = HOST - {min(HOST)}
-        assert cores(cpus) == [HOST if index == 2 else others for index in range(len(cpus))]
+        assert niceness(cpus) == [-20 if index == 2 else 0 for index in range(len(cpus))]
         working.add(1)
         jump.look()
-        assert cores(cpus)[1] == others, "the new kernel starts them one by one"
+        assert niceness(cpus)[1] == 0, "the new kernel starts them one by one"
+
+
+def test_without_a_right_to_prefer_it_the_others_leave_it_a_core(
+    guest: Path, cpus: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(which: int, thread: int, value: int) -> None:
+        if value < 0:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    with jumps.followed(guest) as jump:
+        prints(guest, JUMP)
+        jump.look()
+        assert cores(cpus) == [HOST, *[HOST - {min(HOST)}] * (len(cpus) - 1)]
+        prints(guest, STARTED)
+        jump.look()
+        assert cores(cpus) == [HOST] * len(cpus)
 
 
 def test_a_jump_that_never_arrives_ends_with_its_run(guest: Path, cpus: list[int]) -> None:
