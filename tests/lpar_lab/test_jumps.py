@@ -13,6 +13,7 @@ from lpar_lab import jumps
 
 JUMP = "[   17.8] kexec: Starting switchover sequence.\n"
 STARTED = "[    0.000000] Linux version 6.12.118\n"
+ARRIVED = "Welcome to Debian GNU/Linux forky/sid!\n"
 HOST = os.sched_getaffinity(0)
 SHARED = {max(HOST)}
 
@@ -94,8 +95,11 @@ def test_the_cpu_that_boots_comes_first_on_a_core_that_all_share(guest: Path, cp
         prints(guest, STARTED)
         jump.look()
         assert cores(cpus) == [HOST] * len(cpus)
+        assert niceness(cpus)[0] == -20
+        prints(guest, ARRIVED)
+        jump.look()
         assert niceness(cpus) == [0] * len(cpus)
-        prints(guest, JUMP + STARTED + JUMP)
+        prints(guest, JUMP + STARTED + ARRIVED + JUMP)
         jump.look()
         assert cores(cpus) == [SHARED] * len(cpus)
 
@@ -135,13 +139,16 @@ def test_without_a_right_to_prefer_it_the_others_leave_it_a_core(
         assert cores(cpus) == [HOST] * len(cpus)
 
 
+@pytest.mark.usefixtures("favoured")
 def test_a_jump_that_never_arrives_ends_with_its_run(guest: Path, cpus: list[int]) -> None:
     with pytest.raises(KeyboardInterrupt), jumps.followed(guest) as jump:
         prints(guest, JUMP)
         jump.look()
         assert cores(cpus)[1] != HOST
+        prints(guest, STARTED)
+        jump.look()
         raise KeyboardInterrupt
-    assert cores(cpus) == [HOST] * len(cpus)
+    assert (cores(cpus), niceness(cpus)) == ([HOST] * len(cpus), [0] * len(cpus))
 
 
 def test_a_guest_of_no_more_cpus_than_cores_is_let_alone(guest: Path, cpus: list[int]) -> None:

@@ -3,8 +3,8 @@
 From kexec's jump until the new kernel takes them, the other CPUs of a POWER guest spin. With 16 emulated
 CPUs on two host cores, the one that works has a seventh of a core. It calls the hypervisor again and again,
 and the others keep QEMU's lock from it as long as they run. So all share one core, of which they get what it
-leaves: its part of a jump takes 3 to 4 s instead of 10 to 20. Each other jump is made by another CPU than the
-one before, so the CPU that works is looked for.
+leaves: its part of a jump takes 3 to 4 s instead of 10 to 20. It comes first until init starts. Each other
+jump is made by another CPU than the one before, so the CPU that works is looked for.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from hotplug_common.guest import qemu, qmp
 JUMP = b"kexec: Starting switchover sequence"
 #: From here on the next kernel has the emulator's CPUs meet now and then, for which each has to run.
 STARTED = b"Linux version "
+#: Init's first line: the new kernel has all its CPUs, and no program of the guest runs yet.
+ARRIVED = b"Welcome to "
 #: By QEMU's monitor: a CPU and the address of its next instruction.
 ADDRESS = re.compile(r"CPU#(\d+)\s+NIP ([0-9a-f]+)")
 #: CPUs wait for the next kernel in a loop below this address: its __secondary_hold, copied to 0x60.
@@ -76,7 +78,7 @@ class Jumps:
         self._sought = False
         """Whether the CPU that works is to be found."""
         self._moved: list[Thread] = []
-        """The threads of all CPUs as they were, while this module gives them other cores."""
+        """The threads of all CPUs as they were, until they are so again."""
 
     def look(self) -> None:
         """Read what the console has printed since the last look."""
@@ -85,10 +87,13 @@ class Jumps:
             new = log.read()
         self._read += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
-        events = [mark for line in lines for mark in (JUMP, STARTED) if mark in line]
-        if events:
-            self.end()
-            self._sought = events[-1] == JUMP
+        for mark in (mark for line in lines for mark in (JUMP, STARTED, ARRIVED) if mark in line):
+            if mark == STARTED:
+                for thread in self._moved:
+                    thread.move(thread.cores)
+            else:
+                self.end()
+            self._sought = mark == JUMP
         if self._sought:
             self._sought = not self._make_room()
 
@@ -128,7 +133,7 @@ class Jumps:
                 thread.move({max(worker.cores)})
 
     def end(self) -> None:
-        """Give the CPUs back the host cores that they had."""
+        """Give the CPUs back the host cores and the niceness that they had."""
         for thread in self._moved:
             thread.reset()
         self._moved = []
