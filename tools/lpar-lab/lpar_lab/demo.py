@@ -34,6 +34,8 @@ COSTS, PREDICTION = "costs", "prediction.txt"
 """What the stock kernel's switches cost, and the prediction made of it, below the results folder."""
 ANSIBLE_LOG = "ansible.log"
 CONSOLE_LOG = "console.log"
+COSTS_SETTLE_S = 0.2
+"""Settle time where parts of a switch are measured: they come to the same part of the whole as with 1 s."""
 PROGRESS_S = 15.0
 
 
@@ -41,7 +43,7 @@ PROGRESS_S = 15.0
 class Settings:
     """What the demo is asked for. `boots` of each kernel, `iterations` in each; `output` is absolute.
 
-    After each switch the guest settles for `settle_s`.
+    After each switch that is timed the guest settles for `settle_s`.
     """
 
     arch: Arch
@@ -181,7 +183,7 @@ def _predict(settings: Settings, bundle: Path, tools: Tools, paths: Paths, say: 
     costs_folder = settings.output / COSTS
     doing = "measuring what parts of a switch cost"
     look = _watching(settings.output / CONSOLE_LOG, paths, say, lambda: doing)
-    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look, settle_s=settings.settle_s)
+    costs.measure(folder, guest.ssh_port, bundle, costs_folder, look, settle_s=COSTS_SETTLE_S)
     try:
         predicted = _timer(tools, ["predict", costs_folder / costs.RESULT]).output
     except ToolError as error:  # on a busy host the parts may not come to the whole; the demo goes on
