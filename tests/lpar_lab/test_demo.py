@@ -96,7 +96,16 @@ def test_smt_fleet_takes_what_the_demo_asks_for(settings: demo.Settings, tmp_pat
 
     assert (plan.limit, plan.arguments) == (
         "demo",
-        ["-e", "ab_timer_bundle=/srv/t.pyz", "-e", "ab_settle=0.2", "-e", "ab_fallback=false"],
+        [
+            "-e",
+            "ab_timer_bundle=/srv/t.pyz",
+            "-e",
+            "ab_settle=0.2",
+            "-e",
+            "ab_fallback=false",
+            "-e",
+            "ab_health=false",
+        ],
     )
     assert {name: value for name, value in plan.variables.items() if name.startswith("ab_")} == {
         "ab_variants": [{"name": kernel.variant, "artifact": str(kernel.file)} for kernel in kernels],

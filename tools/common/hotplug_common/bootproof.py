@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 FALLBACK = "hotplug-acceleration-fallback.timer"
-PAUSE = 1.0
+PAUSE = 0.5
 """Seconds between two looks at a host that does not answer."""
-CONNECT_S = (3, 10)
+CONNECT_S = (2, 10)
 """Least and most seconds in which a look has to get its connection."""
 BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 VARIANT = re.compile(r"(?:^|\s)hotplug_acceleration\.variant=(\S+)")

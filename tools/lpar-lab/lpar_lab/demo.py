@@ -166,13 +166,14 @@ def _fresh_output(output: Path) -> Path:
 def fleet_words(settings: Settings, kernels: list[Artifact], bundle: Path) -> list[str]:
     """Return what smt-fleet is asked for: the A B B A run on the guest.
 
-    The guest needs no way back of its own, as it is taken down whatever happens.
+    The guest needs no way back of its own, and whether its services do as before is no question, as it is
+    taken down whatever happens.
     """
     return [
         *("ab", "--limit", GUEST, "--boots", str(settings.boots), "--iterations", str(settings.iterations)),
         *("--results", str(settings.output), "--output-dir", str(settings.output / FLEET)),
         *("-e", f"ab_timer_bundle={bundle}", "-e", f"ab_settle={settings.settle_s}"),
-        *("-e", "ab_fallback=false"),
+        *("-e", "ab_fallback=false", "-e", "ab_health=false"),
         *(word for kernel in kernels for word in ("--variant", f"{kernel.variant}={kernel.file}")),
     ]
 
