@@ -465,8 +465,8 @@ def _add_demo(commands: Any) -> None:
         type=pause,
         default=1.0,
         metavar="S",
-        help="seconds to wait after each switch; with fewer, the demo ends sooner and its seconds spread"
-        " more (default: %(default)s)",
+        help="seconds to wait after each timed switch; with fewer, the demo ends sooner and its seconds"
+        " spread more (default: %(default)s)",
     )
     command.add_argument(
         "--output-dir",
