@@ -239,7 +239,7 @@ def test_a_look_for_a_boot_opens_a_connection_of_its_own_and_gives_it_up_soon(
     environment = host.environment() | COLLECTIONS
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
     (look,) = words.read_text().splitlines()
-    assert "ConnectTimeout=3 " in look
+    assert "ConnectTimeout=2 " in look
     assert look.index("ControlPath=none") < look.index("ControlMaster=auto")
 
 
