@@ -152,7 +152,9 @@ def test_costs_close_name_no_state_and_leave_the_guest_as_it_was(
     assert off.turn > 0
     assert off.gather >= 0
     assert 0 < off.expedited < off.grace
-    assert (off.crash, on.crash) == (0, 0)
+    # No crash kernel is loaded: its callback, of CPUs that come on, returns at once.
+    assert off.crash == 0
+    assert on.crash < 0.0001
 
 
 @pytest.mark.parametrize("variant", ["stock", "patched"])
@@ -219,4 +221,4 @@ def test_lost_events_fail_the_run_and_the_kernels_own_buffer_is_put_back(
     (run,) = read_files([result]).runs
     assert (run.outcome, run.restored, run.iterations[-1].status) == ("failed", True, "failed")
     assert lab.must("ssh", guest, "--", ASK) == before
-    assert lab.must("ssh", guest, "--", "cat /sys/devices/system/cpu/online").strip() == "0-7"
+    assert lab.must("ssh", guest, "--", "cat /sys/devices/system/cpu/online").strip() == "0-15"
