@@ -27,7 +27,7 @@ def measure(
     meanwhile. Raises ToolError (GUEST) with the last line of what failed in the guest, which is left without
     these files on every way out.
     """
-    # All of it in one connection: to make one takes an emulated guest more than a second.
+    # Measured and fetched in one connection: to make one takes an emulated guest more than a second.
     remote = (
         f"mkdir {FOLDER} && cat > {BUNDLE}"
         f" && python3 {BUNDLE} measure-costs --settle {settle_s} --output {FOLDER}/{RESULT} >&2"
