@@ -339,6 +339,10 @@ class Figures:
         """Return time, counts and gains of SMT switches, their growth, and where the time goes."""
         return gains.table(_of_line(figures.speed_runs(), line))
 
+    def goals(self, line: str) -> str:
+        """Return what SMT switches gain beside the project's goals."""
+        return gains.goals(_of_line(figures.speed_runs(), line))
+
     def turns(self, line: str) -> str:
         """Return what one CPU takes of a switch off, on the patched kernel, in milliseconds."""
         lines = heading(["guest", "its own callbacks, ms", "its turn in the rendezvous, ms"])

@@ -110,7 +110,64 @@ def test_a_run_comes_back_as_it_was_kept(tmp_path: Path) -> None:
 def test_the_table_has_a_row_for_each_kernel_and_way() -> None:
     lines = gains.table([run_of()]).splitlines()
     assert [line.count("|") for line in lines[:5]] == [11] * 5
-    assert "17.5x, 8.8x over expedited" in lines[4]
+    single = tuple(replace(kept, seconds=kept.seconds[1:2]) for kept in run_of().figures)
+    assert (
+        "| 17.5x, 8.8x over expedited |" in gains.table([replace(run_of(), figures=single)]).splitlines()[4]
+    )
+    assert lines[4].split(" | ")[-2] == "17.5x (12.1 to 25.3), 8.8x (6.1 to 12.6) over expedited"
+
+
+def switched(stock: tuple[float, ...], patched: tuple[float, ...], mode: str = "legacy") -> Run:
+    """A run with those seconds going on, in one more way."""
+    more = (
+        replace(figure("stock", mode, "on", 1, (1, 1, 1)), seconds=stock),
+        replace(figure("patched", mode, "on", 1, (1, 1, 1)), seconds=patched),
+    )
+    return replace(run_of(), figures=(*run_of().figures, *more))
+
+
+SPREAD = (0.98, 0.99, 1.0, 1.01, 1.02)
+
+
+@pytest.mark.parametrize("mode", gains.WAYS)
+def test_a_way_that_is_slower_than_on_stock_is_a_problem(mode: str) -> None:
+    run = switched(SPREAD, tuple(1.1 * one for one in SPREAD), mode)
+    run = replace(run, figures=tuple(one for one in run.figures if one.mode == mode and one.to == "on")[-2:])
+    assert gains.losses(run) == [f"{mode} on is slower than on stock: 0.91x (0.88 to 0.93)"]
+    assert gains.losses(switched(SPREAD, SPREAD, "crash")) == []
+    assert any("slower than on stock" in one for one in gains.problems(switched(SPREAD, (2.0,) * 5)))
+
+
+@pytest.mark.parametrize(
+    ("stock", "patched"),
+    [
+        pytest.param(SPREAD, tuple(1.04 * one for one in SPREAD), id="within 5%"),
+        pytest.param((0.5, 1.0, 1.6), (0.7, 1.2, 1.4), id="within the spread"),
+        pytest.param((1.0, 1.0), (2.0, 2.0), id="two switches have no interval"),
+        pytest.param(SPREAD, (0.5,) * 5, id="faster"),
+    ],
+)
+def test_what_the_spread_explains_is_no_loss(stock: tuple[float, ...], patched: tuple[float, ...]) -> None:
+    assert gains.losses(switched(stock, patched)) == []
+
+
+def test_a_gain_has_as_many_digits_as_it_bears() -> None:
+    assert str(gains.Gain(2.04, None)) == "2.0x"
+    assert str(gains.Gain(1.04, (0.994, 1.11))) == "1.04x (0.99 to 1.11)"
+
+
+def test_goals_stand_beside_what_bare_guests_gained() -> None:
+    bare = replace(run_of(), bare=True)
+    lines = gains.goals([replace(run_of(cores=3, patched=0.5), bare=True), bare]).splitlines()
+    assert lines[2:] == [
+        "| 16 | 17.5x of 20x | 8.8x of 8x | 15.0x of 25x |",
+        "| 24 | 5.6x of 14x | 2.8x of 6x | 15.0x of 12x |",
+    ]
+    only = replace(bare, figures=tuple(one for one in bare.figures if one.mode == "plain"))
+    assert "| 17.5x of 20x | not measured | 15.0x of 25x |" in gains.goals([only])
+    others = [run_of(), replace(bare, one_thread=True), replace(bare, arch="x86_64"), replace(bare, cores=4)]
+    assert [gains.goals([one]) for one in others] == [""] * 4
+    assert gains.goals([]) == ""
 
 
 def test_figures_and_chunks_come_from_the_records() -> None:

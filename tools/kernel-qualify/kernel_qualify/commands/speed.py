@@ -30,7 +30,6 @@ EXTRA_MB = 512
 SILENCE_S = 3600.0
 """A stock kernel writes nothing during a switch, which takes minutes on a large guest."""
 CRASH = "crash"
-MODES = ("plain", "expedited", "legacy", CRASH)
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,10 @@ def add(commands: Commands) -> None:
         description="""Time SMT switches of the stock and the patched kernel in guests of one shape, and
 count what each costs the whole machine.
 Proven: the gains that are asked of a guest of that size, that the patched kernel pays grace
-periods, rendezvous and rebuilds by the chunk, and that no CPU of a chunk went alone.""",
+periods, rendezvous and rebuilds by the chunk, that no CPU of a chunk went alone, and that no
+way of switching takes longer than on stock.
+Ways to switch: plain (smt/control), expedited (the same with rcu_expedited), crash (the same
+with a crash kernel loaded), legacy (cpuN/online, CPU by CPU), legacy-expedited.""",
         examples="""examples:
   kernel-qualify speed
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited
@@ -81,8 +83,7 @@ periods, rendezvous and rebuilds by the chunk, and that no CPU of a chunk went a
             type=modes,
             default=modes(ways),
             metavar="MODES",
-            help=f"ways to switch the {kernel} kernel: {', '.join(MODES)} (with a crash kernel loaded), or"
-            f" none; default: {ways}",
+            help=f"ways to switch the {kernel} kernel: {', '.join(gains.WAYS)}, or none; default: {ways}",
         )
     parser.add_argument("--chunk", type=positive, metavar="N", help="CPUs of a chunk, default: the kernel's")
     parser.add_argument(
@@ -110,8 +111,8 @@ def modes(text: str) -> tuple[str, ...]:
     """Read ways of switching, by commas, or `none`."""
     found = () if text == "none" else tuple(text.split(","))
     for mode in found:
-        if mode not in MODES:
-            raise argparse.ArgumentTypeError(f"'{mode}' is not one of {', '.join(MODES)}")
+        if mode not in gains.WAYS:
+            raise argparse.ArgumentTypeError(f"'{mode}' is not one of {', '.join(gains.WAYS)}")
     return found
 
 

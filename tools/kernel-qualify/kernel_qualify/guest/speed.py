@@ -115,13 +115,13 @@ def measure(mode: str, iterations: int, reader: bool) -> None:
 
     Without iterations, the time of that switch is taken.
     """
-    path = one_by_one if mode == "legacy" else by_control
+    path = one_by_one if mode in ONE_BY_ONE else by_control
     seconds: dict[str, list[float]] = {"off": [], "on": []}
     for _ in range(iterations):
         for value, times in seconds.items():
             times.append(round(path(value), 4))
             say(f"{mode} {value} {times[-1]:.3f} s")
-    chunked = mode != "legacy" and machine.CHUNK_EVENT.exists()
+    chunked = path is by_control and machine.CHUNK_EVENT.exists()
     pieces, serially = pieces_of(path, min(iterations, PIECED) if chunked else 0)
     for value, times in seconds.items():
         facts: dict[str, object] = {"mode": mode, "to": value, "serially": serially}
@@ -143,7 +143,7 @@ def main() -> None:
     """All modes that were asked for, each with as many iterations."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--iterations", type=int, required=True)
-    parser.add_argument("--modes", nargs="+", choices=["plain", "legacy", *CONDITIONS], required=True)
+    parser.add_argument("--modes", nargs="+", choices=["plain", *ONE_BY_ONE, *CONDITIONS], required=True)
     parser.add_argument("--chunk", type=int, help="CPUs of a chunk, where the kernel has chunks")
     options = parser.parse_args()
     machine.mount_tracing()
@@ -164,7 +164,8 @@ def main() -> None:
 
 
 VICTIMS: list[int] = []
-CONDITIONS = {"expedited": expedited, "crash": crash_kernel}
+ONE_BY_ONE = ("legacy", "legacy-expedited")
+CONDITIONS = {"expedited": expedited, "crash": crash_kernel, "legacy-expedited": expedited}
 
 if __name__ == "__main__":
     main()
