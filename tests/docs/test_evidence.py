@@ -10,10 +10,10 @@ from hotplug_host.errors import ToolError
 
 STATUS = DATA / "status.toml"
 SPEED = """[[entry]]
-data = "speed/7.2-ppc64le-16-bare.json"
+data = "speed/6.12-ppc64le-128-bare-one-thread.json"
 patches = "hotplug"
-conditions = ["turns"]
-date = 2026-11-21
+conditions = ["patched kernel only", "one thread of QEMU for all vCPUs"]
+date = 2026-11-22
 """
 
 
@@ -32,7 +32,7 @@ def test_every_page_of_the_folder_is_generated() -> None:
 
 
 def test_a_kept_run_without_conditions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match=r"one entry for each run.*7\.2-ppc64le-16-bare"):
+    with pytest.raises(ToolError, match=r"one entry for each run.*128-bare-one-thread"):
         status_of(tmp_path, SPEED, "")
 
 
@@ -44,10 +44,10 @@ def test_two_entries_of_one_run_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("new", "problem"),
     [
-        (SPEED.replace("7.2-ppc64le-16", "7.2-ppc64le-17"), "7.2-ppc64le-17"),
+        (SPEED.replace("ppc64le-128", "ppc64le-127"), "ppc64le-127"),
         (SPEED.replace('patches = "hotplug"\n', ""), "patches"),
         (SPEED.replace("date", "when"), "when"),
-        (SPEED.replace('data = "speed/7.2-ppc64le-16-bare.json"', 'test = "fly"'), "fly"),
+        (SPEED.replace('data = "speed/6.12-ppc64le-128-bare-one-thread.json"', 'test = "fly"'), "fly"),
     ],
 )
 def test_a_bad_entry_is_named(tmp_path: Path, new: str, problem: str) -> None:

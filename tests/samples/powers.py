@@ -2,7 +2,7 @@
 """How often the history finds what is there, and what is not: simulated series, one boot a night.
 
 .venv/bin/python -m tests.samples.powers [SERIES] prints the figures of the guide, history-power.md:
-300 series of each kind take a quarter of an hour on two cores.
+300 series of each kind take some minutes on two cores.
 
 The noise is the night's: more boots on the night after a suspect one have it all alike. Where boots differ by
 themselves, more of them confirm better than here.

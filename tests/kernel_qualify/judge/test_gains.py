@@ -57,6 +57,7 @@ def test_a_run_that_meets_its_target_passes() -> None:
     ("run", "word"),
     [
         (run_of(patched=0.5), "off against stock: 5.6 times, not 12"),
+        (run_of(patched=0.234), "off against stock: 11.966 times, not 12"),
         (run_of(stock=1.5, patched=0.16), "off against expedited: 4.7 times, not 5"),
         (run_of(cores=8, patched=0.2), "off against stock: 14.0 times, not 25"),
         (with_off(run_of(), grace_periods=4), "4 grace periods for 1 chunk"),

@@ -219,7 +219,8 @@ def problems(run: Run) -> list[str]:
     if target:
         for name, asked, gain in target.cells(run):
             if asked and gain and gain.times < asked:
-                found.append(f"{name}: {gain.times:.1f} times, not {asked:g}")
+                digits = 1 if round(gain.times, 1) < asked else 3
+                found.append(f"{name}: {gain.times:.{digits}f} times, not {asked:g}")
     return [*found, *losses(run)]
 
 
