@@ -19,6 +19,7 @@ SCRIPTS = (
         "injection",
         "instructions",
         "kexecs",
+        "leaks",
         "programming",
         "rtprograms",
         "selftests",

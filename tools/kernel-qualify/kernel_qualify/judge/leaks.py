@@ -1,0 +1,89 @@
+"""What SMT switches leave behind: what the kernel holds before, in between and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from kernel_qualify.judge import verdicts
+from kernel_qualify.judge.verdicts import Record
+
+LEAST = {"slab ": 0.5, "kB ": 0.1}
+"""Objects and kB for each round (off and on) that are a leak, by the beginning of their names.
+
+An object that is lost in each switch is at least one a round. Memory for each CPU that is lost in each
+switch, of 8 bytes, is 0.1 kB and more with 16 CPUs.
+"""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What grew in each part of the switches, by so much for each round of off and on."""
+
+    name: str
+    each: float
+
+    def __str__(self) -> str:
+        """As in "slab filp grows by 1.0 for each switch off and on"."""
+        return f"{self.name} grows by {self.each:.2g} for each switch off and on"
+
+
+def growths(inventories: Sequence[Record]) -> list[Growth]:
+    """Name what comes and goes by itself, a little, but grew in every part by what a leak would be."""
+    parts = list(pairwise(inventories))
+    found = []
+    for name in sorted({name for one in inventories for name in one["held"]}):
+        each = min(_rate(name, *part) for part in parts)
+        if (least := _least(name)) and each >= least:
+            found.append(Growth(name, each))
+    return found
+
+
+def _least(name: str) -> float | None:
+    return next((least for beginning, least in LEAST.items() if name.startswith(beginning)), None)
+
+
+def _rate(name: str, before: Record, after: Record) -> float:
+    grown = after["held"].get(name, 0) - before["held"].get(name, 0)
+    return float(grown / (after["rounds"] - before["rounds"]))
+
+
+def changed(inventories: Sequence[Record]) -> Iterator[tuple[str, int, int]]:
+    """Give what is not as it was before the first switch: name, before, after."""
+    before, after = (inventories[at]["held"] for at in (0, -1))
+    for name in sorted({*before, *after}):
+        if before.get(name, 0) != after.get(name, 0):
+            yield name, before.get(name, 0), after.get(name, 0)
+
+
+def problems(records: Sequence[Record]) -> list[str]:
+    """Name what leaks, and a planted leak that was not seen."""
+    inventories = verdicts.of_kind(records, "inventory")
+    planted = verdicts.of_kind(records, "planted")
+    if len(inventories) < 3 or not planted:
+        return ["the script did not reach its end"]
+    found = [
+        f"{name}: {before} before the switches, {after} after them"
+        for name, before, after in changed(inventories)
+        if _least(name) is None
+    ]
+    found += [str(growth) for growth in growths(inventories)]
+    last = inventories[-1]
+    if not growths([last, _later(planted[0], last)]):
+        found.append("a file that is left open for each switch off and on was not noticed")
+    return found + verdicts.completed(records, verdicts.the(records, "machine"))
+
+
+def _later(planted: Record, last: Record) -> Record:
+    return {**planted, "rounds": last["rounds"] + planted["rounds"]}
+
+
+def report(records: Sequence[Record]) -> list[str]:
+    """Return what changed, in lines."""
+    inventories = verdicts.of_kind(records, "inventory")
+    first, last = inventories[0], inventories[-1]
+    lines = [
+        f"{2 * (last['rounds'] - first['rounds'])} switches; {len(last['held'])} counts before and after"
+    ]
+    return lines + [f"  {name}: {before} to {after}" for name, before, after in changed(inventories)]
