@@ -131,12 +131,13 @@ SPREAD = (0.98, 0.99, 1.0, 1.01, 1.02)
 
 
 @pytest.mark.parametrize("mode", gains.WAYS)
-def test_a_way_that_is_slower_than_on_stock_is_a_problem(mode: str) -> None:
+def test_a_way_that_was_slower_than_on_stock_is_named_and_no_problem(mode: str) -> None:
     run = switched(SPREAD, tuple(1.1 * one for one in SPREAD), mode)
     run = replace(run, figures=tuple(one for one in run.figures if one.mode == mode and one.to == "on")[-2:])
-    assert gains.losses(run) == [f"{mode} on is slower than on stock: 0.91x (0.88 to 0.93)"]
+    (loss,) = gains.losses(run)
+    assert loss.startswith(f"{mode} on was slower than on stock in these two boots: 0.91x (0.88 to 0.93); ")
     assert gains.losses(switched(SPREAD, SPREAD, "crash")) == []
-    assert any("slower than on stock" in one for one in gains.problems(switched(SPREAD, (2.0,) * 5)))
+    assert gains.problems(switched(SPREAD, (2.0,) * 5)) == []
 
 
 @pytest.mark.parametrize(
