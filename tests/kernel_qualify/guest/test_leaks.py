@@ -14,8 +14,8 @@ Percpu:            16384 kB
 """
 
 
-def test_objects_in_use_are_the_second_column() -> None:
-    assert dict(leaks.objects(SLABINFO)) == {"dentry": 5160, "filp": 420}
+def test_objects_in_use_and_those_of_a_slab_are_the_second_and_fifth_column() -> None:
+    assert list(leaks.objects(SLABINFO)) == [("dentry", 5160, 21), ("filp", 420, 16)]
 
 
 def test_memory_that_the_kernel_does_not_tell_is_left_out() -> None:

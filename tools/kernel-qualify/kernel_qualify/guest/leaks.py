@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ SLABS = Path("/sys/kernel/slab")
 MEMORY = ("Percpu", "KernelStack", "PageTables", "VmallocUsed")
 WORKERS = "kworker"
 NULL = "/dev/null"
+MORE = 1000
+"""Files that this program may have open beside the planted ones."""
 
 
 def rounds(number: int) -> None:
@@ -44,7 +47,7 @@ def settle() -> None:
 
 def inventory() -> dict[str, int]:
     """Return what the kernel holds, by name: objects of caches, memory (kB), threads, files, interrupts."""
-    found = {f"slab {name}": number for name, number in objects(read(Path("/proc/slabinfo")))}
+    found = {f"slab {name}": number for name, number, _ in objects(read(Path("/proc/slabinfo")))}
     found |= {f"kB {name}": number for name, number in kilobytes(read(Path("/proc/meminfo")))}
     found |= {f"threads {name}": number for name, number in threads(read_names()).items()}
     found["mappings"] = len(read(Path("/proc/vmallocinfo")).splitlines())
@@ -54,11 +57,16 @@ def inventory() -> dict[str, int]:
     return found
 
 
-def objects(slabinfo: str) -> Iterator[tuple[str, int]]:
-    """Give the objects in use of each cache, from the text of /proc/slabinfo."""
+def objects(slabinfo: str) -> Iterator[tuple[str, int, int]]:
+    """Give the objects in use of each cache, and how many a slab has, from the text of /proc/slabinfo."""
     for line in slabinfo.splitlines()[2:]:
-        name, number, *_ = line.split()
-        yield name, int(number)
+        name, number, _, _, each, *_ = line.split()
+        yield name, int(number), int(each)
+
+
+def slabs() -> dict[str, int]:
+    """Return how many objects a slab has, by the names of inventory(): CPUs take whole slabs."""
+    return {f"slab {name}": each for name, _, each in objects(read(Path("/proc/slabinfo")))}
 
 
 def kilobytes(meminfo: str) -> Iterator[tuple[str, int]]:
@@ -85,20 +93,23 @@ def threads(names: list[str]) -> Counter[str]:
 
 
 def main() -> None:
-    """Take an inventory, switch, and do both twice more; then hold open some files, as a leak would."""
+    """Take an inventory, switch, and do both twice more; then hold open a file for each CPU that went."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--switches", type=int, default=1000)
     options = parser.parse_args()
     half = max(1, options.switches // 4)
     machine.all_on()
-    record("machine", **machine.settings(), present=machine.present())
+    victims = machine.secondaries()
+    record("machine", **machine.settings(), present=machine.present(), slabs=slabs())
     rounds(WARM_UP)
     for part in range(3):
         if part:
             rounds(half)
         settle()
         record("inventory", rounds=half * part, held=inventory())
-    planted = [os.open(NULL, os.O_RDONLY) for _ in range(half)]
+    number = half * len(victims)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number + MORE, number + MORE))
+    planted = [os.open(NULL, os.O_RDONLY) for _ in range(number)]
     settle()
     record("planted", rounds=half, held=inventory())
     for descriptor in planted:
