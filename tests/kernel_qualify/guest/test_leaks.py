@@ -25,3 +25,10 @@ def test_memory_that_the_kernel_does_not_tell_is_left_out() -> None:
 def test_threads_of_all_cpus_are_one_kind_and_workers_none() -> None:
     names = ["cpuhp/0", "cpuhp/12", "ksoftirqd/1", "kworker/1:0-events", "kworker/u32:4", "init"]
     assert leaks.threads(names) == {"cpuhp/N": 2, "ksoftirqd/N": 1, "init": 1}
+
+
+def test_a_mapping_that_only_waits_for_its_purge_is_none() -> None:
+    text = (
+        "0x1-0x2   131072 __ioremap_caller+0x13c/0x17c phys=0x6 ioremap\n0x3-0x4   131072 unpurged vm_area\n"
+    )
+    assert leaks.mappings(text) == 1

@@ -50,7 +50,7 @@ def inventory() -> dict[str, int]:
     found = {f"slab {name}": number for name, number, _ in objects(read(Path("/proc/slabinfo")))}
     found |= {f"kB {name}": number for name, number in kilobytes(read(Path("/proc/meminfo")))}
     found |= {f"threads {name}": number for name, number in threads(read_names()).items()}
-    found["mappings"] = len(read(Path("/proc/vmallocinfo")).splitlines())
+    found["mappings"] = mappings(read(Path("/proc/vmallocinfo")))
     found["interrupts"] = len(read(Path("/proc/interrupts")).splitlines())
     for folder in ("/sys/devices/system", "/proc/irq"):
         found[f"files in {folder}"] = sum(len(names) + len(below) for _, below, names in os.walk(folder))
@@ -67,6 +67,11 @@ def objects(slabinfo: str) -> Iterator[tuple[str, int, int]]:
 def slabs() -> dict[str, int]:
     """Return how many objects a slab has, by the names of inventory(): CPUs take whole slabs."""
     return {f"slab {name}": each for name, _, each in objects(read(Path("/proc/slabinfo")))}
+
+
+def mappings(vmallocinfo: str) -> int:
+    """Count the mappings in the text of /proc/vmallocinfo, without those that are freed and still listed."""
+    return sum("unpurged" not in line.split() for line in vmallocinfo.splitlines())
 
 
 def kilobytes(meminfo: str) -> Iterator[tuple[str, int]]:
