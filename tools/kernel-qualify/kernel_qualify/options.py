@@ -84,6 +84,12 @@ def add_fragments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_guest(parser: argparse.ArgumentParser) -> None:
+    """Add all options of order(): for a guest of any kind, in which one kernel is looked at."""
+    for add in (add_line, add_arch, add_shape, add_like, add_variant, add_fragments):
+        add(parser)
+
+
 def add_boots(parser: argparse.ArgumentParser) -> None:
     """Add --boots."""
     parser.add_argument(

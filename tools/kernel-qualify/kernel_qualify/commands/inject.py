@@ -39,12 +39,7 @@ work; the log is silent.""",
   kernel-qualify inject --line 7.3
   kernel-qualify inject --arch x86_64 --cores 8""",
     )
-    options.add_line(parser)
-    options.add_arch(parser)
-    options.add_shape(parser)
-    options.add_like(parser)
-    options.add_variant(parser)
-    options.add_fragments(parser)
+    options.add_guest(parser)
     parser.add_argument(
         "--every", type=positive, default=1, metavar="N", help="every Nth state, default: %(default)s"
     )

@@ -62,12 +62,7 @@ report.""",
   kernel-qualify stress --arch x86_64 --cores 4 --fragment rt
   kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",
     )
-    options.add_line(parser)
-    options.add_arch(parser)
-    options.add_shape(parser)
-    options.add_like(parser)
-    options.add_variant(parser)
-    options.add_fragments(parser)
+    options.add_guest(parser)
     parser.add_argument(
         "--switches", type=positive, default=200, metavar="N", help="SMT switches, default: %(default)s"
     )

@@ -22,7 +22,6 @@ SETTLE_S = 3.0
 SLABS = Path("/sys/kernel/slab")
 MEMORY = ("Percpu", "KernelStack", "PageTables", "VmallocUsed")
 WORKERS = "kworker"
-NULL = "/dev/null"
 MORE = 1000
 """Files that this program may have open beside the planted ones."""
 
@@ -114,7 +113,7 @@ def main() -> None:
         record("inventory", rounds=half * part, held=inventory())
     number = half * len(victims)
     resource.setrlimit(resource.RLIMIT_NOFILE, (number + MORE, number + MORE))
-    planted = [os.open(NULL, os.O_RDONLY) for _ in range(number)]
+    planted = [os.open(os.devnull, os.O_RDONLY) for _ in range(number)]
     settle()
     record("planted", rounds=half, held=inventory())
     for descriptor in planted:

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,14 @@ FEWEST = 3
 """Switches that a gain's interval takes on either side."""
 
 
+@cache
+def _interval(stock: tuple[float, ...], patched: tuple[float, ...]) -> tuple[float, float] | None:
+    if min(len(stock), len(patched)) < FEWEST:
+        return None
+    found = stats.median_decrease_interval(np.asarray(stock, np.float64), np.asarray(patched, np.float64))
+    return (1 / (1 - found.low / 100), 1 / (1 - found.high / 100)) if found and found.high < 100 else None
+
+
 @dataclass(frozen=True)
 class Gain:
     """How many times faster one kernel is than another, with the 95% interval for these two boots."""
@@ -75,13 +84,7 @@ class Gain:
     @classmethod
     def of(cls, stock: Figure, patched: Figure) -> Gain:
         """Return the gain in medians, with a bootstrap interval where there are enough switches."""
-        interval = None
-        if min(len(stock.seconds), len(patched.seconds)) >= FEWEST:
-            base, other = (np.asarray(figure.seconds, np.float64) for figure in (stock, patched))
-            found = stats.median_decrease_interval(base, other)
-            if found and found.high < 100:
-                interval = (1 / (1 - found.low / 100), 1 / (1 - found.high / 100))
-        return cls(stock.median / patched.median, interval)
+        return cls(stock.median / patched.median, _interval(stock.seconds, patched.seconds))
 
     @property
     def loss(self) -> bool:
@@ -157,13 +160,18 @@ class Target:
 
     def cells(self, run: Run) -> list[tuple[str, float | None, Gain | None]]:
         """Return what is asked, by name, beside what a run gained."""
+        asked = (self.off, self.off_expedited, self.on)
         return [
-            ("off against stock", self.off, run.gain("off", "plain")),
-            ("off against expedited", self.off_expedited, run.gain("off", "expedited")),
-            ("on against stock", self.on, run.gain("on", "plain")),
+            (name, least, run.gain(*over)) for (name, over), least in zip(ASKED.items(), asked, strict=True)
         ]
 
 
+ASKED = {
+    "off against stock": ("off", "plain"),
+    "off against expedited": ("off", "expedited"),
+    "on against stock": ("on", "plain"),
+}
+"""The gains that a Target is about, in its order: name, and direction and way of the stock kernel."""
 TARGETS = {
     ("ppc64le", 16): Target(12, 5, 12),
     ("ppc64le", 64): Target(25, 25, 10),
@@ -305,8 +313,7 @@ def goals(runs: Sequence[Run]) -> str:
                 for _, asked, gain in goal.cells(run)
             ]
             rows.append(f"| {run.cpus} | {' | '.join(cells)} |")
-    head = " | ".join(name for name, *_ in Target(None, None, None).cells(runs[0])) if runs else ""
-    return "\n".join([f"| CPUs | {head} |", "|---|---|---|---|", *rows]) if rows else ""
+    return "\n".join([f"| CPUs | {' | '.join(ASKED)} |", "|---|---|---|---|", *rows]) if rows else ""
 
 
 PIECES = {

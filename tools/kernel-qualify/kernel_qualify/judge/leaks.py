@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from kernel_qualify.judge import verdicts
@@ -15,19 +14,7 @@ SLABS = 2
 """Slabs that a cache may get in a part of the switches: a CPU takes a whole one for its next objects."""
 
 
-@dataclass(frozen=True)
-class Growth:
-    """What grew in each part of the switches, by so much for each round of off and on."""
-
-    name: str
-    each: float
-
-    def __str__(self) -> str:
-        """As in "slab filp grows by 1.0 for each switch off and on"."""
-        return f"{self.name} grows by {self.each:.2g} for each switch off and on"
-
-
-def growths(inventories: Sequence[Record], slabs: Mapping[str, int]) -> list[Growth]:
+def growths(inventories: Sequence[Record], slabs: Mapping[str, int]) -> list[str]:
     """Name what comes and goes by itself, a little, but grew in every part by what a leak would be.
 
     SLABS has the objects of a slab, by name.
@@ -35,20 +22,17 @@ def growths(inventories: Sequence[Record], slabs: Mapping[str, int]) -> list[Gro
     parts = list(pairwise(inventories))
     found = []
     for name in sorted({name for one in inventories for name in one["held"]}):
-        each = min(_rate(name, *part) for part in parts)
-        whole = min(later["held"].get(name, 0) - one["held"].get(name, 0) for one, later in parts)
-        if (least := _least(name)) and each >= least and whole > SLABS * slabs.get(name, 0):
-            found.append(Growth(name, each))
+        grown = [later["held"].get(name, 0) - one["held"].get(name, 0) for one, later in parts]
+        each = min(
+            grew / (later["rounds"] - one["rounds"]) for grew, (one, later) in zip(grown, parts, strict=True)
+        )
+        if (least := _least(name)) and each >= least and min(grown) > SLABS * slabs.get(name, 0):
+            found.append(f"{name} grows by {each:.2g} for each switch off and on")
     return found
 
 
 def _least(name: str) -> float | None:
     return next((least for beginning, least in LEAST.items() if name.startswith(beginning)), None)
-
-
-def _rate(name: str, before: Record, after: Record) -> float:
-    grown = after["held"].get(name, 0) - before["held"].get(name, 0)
-    return float(grown / (after["rounds"] - before["rounds"]))
 
 
 def changed(inventories: Sequence[Record]) -> Iterator[tuple[str, int, int]]:
@@ -71,7 +55,7 @@ def problems(records: Sequence[Record]) -> list[str]:
         if _least(name) is None
     ]
     facts = verdicts.the(records, "machine")
-    found += [str(growth) for growth in growths(inventories, facts["slabs"])]
+    found += growths(inventories, facts["slabs"])
     last = inventories[-1]
     if not growths([last, _later(planted[0], last)], facts["slabs"]):
         found.append("a file that is left open for each CPU that went off was not noticed")
