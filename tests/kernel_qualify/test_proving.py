@@ -120,6 +120,38 @@ def test_a_guest_whose_emulator_waits_for_itself_is_started_again(
     assert len(again) == min(number, proving.TRIES - 1)
 
 
+def test_what_hears_a_bare_guests_records_gets_them_as_they_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[object] = []
+    guest = proving.Proving(FakeLab(tmp_path), ORDER, tmp_path, lambda _: None)  # type: ignore[arg-type]
+
+    @contextmanager
+    def machine(folder: Path, *_: object, **__: object) -> Iterator[bare.Guest]:
+        code = f"""print('a line'); print('{{"kind": "one"}}'); print('{bare.ENDED}0')"""
+        with subprocess.Popen(["sleep", "60"]) as emulator, python(code) as output:
+            yield bare.Guest(emulator, output, folder / "guest")
+            emulator.kill()
+
+    def beside(folder: Path) -> proving.Heard:
+        heard.append(folder)
+        return heard.append
+
+    monkeypatch.setattr(bare, "machine", machine)
+    monkeypatch.setattr(proving, "archive", lambda: b"")
+    monkeypatch.setattr(guest, "kernel", lambda: None)
+    assert guest.alone("churn", beside=beside) == [{"kind": "one"}]
+    assert heard == [tmp_path / "guest", {"kind": "one"}]
+
+
+def test_what_bare_guests_reported_is_found(tmp_path: Path) -> None:
+    guest = proving.Proving(FakeLab(tmp_path), ORDER, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    (tmp_path / "console.log").write_text("[    1.0] all is well\n")
+    assert guest.bare_problems() == []
+    (tmp_path / "console.log").write_text("[    1.0] BUG: sleeping function called from invalid context\n")
+    assert len(guest.bare_problems()) == 1
+
+
 class Booted(FakeLab):
     """A lab with a running guest, in which each script runs `code`."""
 

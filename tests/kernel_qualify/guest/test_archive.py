@@ -12,6 +12,7 @@ from kernel_qualify.guest import main
 
 SCRIPTS = (
     *(
+        "churn",
         "clocks",
         "cores",
         "costs",

@@ -110,6 +110,7 @@ def machine(
     icount: bool = False,
     plugin: str = "",
     like: str = "",
+    spare_cores: int = 0,
 ) -> Iterator[Guest]:
     """Boot `kernel` in a folder of its own below `folder`.
 
@@ -117,7 +118,8 @@ def machine(
     the guest gets, by their names in FOLDER: ARCHIVE, and what the script reads. `extra` is for the
     kernel command line. `extra_mb` is memory beside what such a guest needs (MiB). With `one_thread`, the
     guest's CPUs take turns on one thread of the emulator; with `icount`, its clocks count instructions as
-    well; `plugin` is one of the emulator's, and `like` what the guest is like (see qemu.Machine for both).
+    well; `plugin` is one of the emulator's, `like` what the guest is like, and `spare_cores` are those that
+    can be added (see qemu.Machine for all three).
     The guest ends with this context. Raises ToolError (ENVIRONMENT) without a base disk.
     """
     architecture = arch.by_name(kernel.arch)
@@ -137,7 +139,7 @@ def machine(
         arch=architecture,
         cores=cores,
         threads=threads,
-        memory=memory(cores * threads, extra_mb),
+        memory=memory((cores + spare_cores) * threads, extra_mb),
         accel="tcg",
         ssh_port=ssh.choose_port(None),
         kernel=kernel.image,
@@ -146,6 +148,7 @@ def machine(
         icount=icount,
         plugin=plugin,
         like=like,
+        spare_cores=spare_cores,
     )
     console = work / qemu.CONSOLE_LOG
     console.touch()

@@ -13,6 +13,7 @@ from hotplug_common.ui import Say
 from hotplug_host.entry import Parser
 from hotplug_host.subcommands import add_commands, run_command
 from kernel_qualify.commands import (
+    churn,
     clock_costs,
     clock_debug,
     clock_drift,
@@ -71,6 +72,7 @@ COMMANDS: tuple[Command, ...] = (
     speed,
     instructions,
     cores,
+    churn,
     kexec,
     timers,
     latencies,

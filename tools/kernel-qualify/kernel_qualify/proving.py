@@ -30,6 +30,8 @@ from kernel_qualify.judge import logs
 from kernel_qualify.lab import Lab, failed
 
 ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
+CONSOLE = "console.log"
+"""The file of results with what a guest's console got."""
 PACKAGE = Path(__file__).parent
 TRIES = 4
 """How often a bare guest is started whose emulator aborts at boot, or waits for itself."""
@@ -146,6 +148,17 @@ def until_record(lines: Iterator[str]) -> Iterator[str]:
             return
 
 
+Heard = Callable[[dict[str, Any]], None]
+"""What hears the records of a script while it runs."""
+
+
+def _overheard(lines: Iterator[str], hear: Heard | None) -> Iterator[str]:
+    for line in lines:
+        if hear and is_record(line):
+            hear(json.loads(line))
+        yield line
+
+
 def archive() -> bytes:
     """Pack the guest's scripts, and of hotplug_host what they import, into one file that Python runs."""
     files = bundle.host_files("kernel_qualify.guest.main", "timing", "preflight")
@@ -235,12 +248,16 @@ class Proving:
         one_thread: bool = False,
         icount: bool = False,
         plugin: str = "",
+        spare_cores: int = 0,
+        beside: Callable[[Path], Heard] | None = None,
     ) -> list[dict[str, Any]]:
         """Boot a guest that runs a script and nothing else; return its records.
 
-        For hundreds of CPUs: see bare.py, also for `one_thread`, `icount` and `plugin`. `files` are for the
-        script; `memory` as with boot(). Raises ToolError: GUEST when the script fails, TIMEOUT when it
-        falls silent, DeadlockError when the emulator waited for itself in all of TRIES guests.
+        For hundreds of CPUs: see bare.py, also for `one_thread`, `icount`, `plugin` and `spare_cores`.
+        `files` are for the script; `memory` as with boot(). `beside` gets the folder of each guest that is
+        started, and returns what hears the script's records as they come. Raises ToolError: GUEST when the
+        script fails, TIMEOUT when it falls silent, DeadlockError when the emulator waited for itself in all
+        of TRIES guests.
         """
         self.lab.must("build-rootfs", "--arch", self.order.arch, timeout=BOOT_S)
         every = {bare.ARCHIVE: archive(), **(files or {})}
@@ -258,9 +275,11 @@ class Proving:
                 icount=icount,
                 plugin=plugin,
                 like=self.order.like,
+                spare_cores=spare_cores,
             ) as guest:
+                hear = beside(guest.folder) if beside else None
                 try:
-                    lines = list(self._until_ended(guest, silence))
+                    lines = list(_overheard(self._until_ended(guest, silence), hear))
                 except DeadlockError as error:
                     if tries == TRIES:
                         raise
@@ -277,7 +296,7 @@ class Proving:
 
     def _until_ended(self, guest: bare.Guest, silence: float) -> Iterator[str]:
         """Yield what a bare guest's console gets, until its script ends; wake it where it asks for that."""
-        lines = self._heard("console", guest.output, silence, self._look(guest.emulator.pid))
+        lines = self._heard(Path(CONSOLE).stem, guest.output, silence, self._look(guest.emulator.pid))
         for line in lines:
             yield line
             if line.startswith(bare.ENDED):
@@ -362,7 +381,7 @@ class Proving:
     def log(self) -> str:
         """Keep the whole console in the results, and return it."""
         text = "\n".join(self.console()) + "\n"
-        (self.results / "console.log").write_text(text)
+        (self.results / CONSOLE).write_text(text)
         return text
 
     def log_problems(self) -> list[str]:
@@ -375,6 +394,10 @@ class Proving:
     def past_problems(self, log: str, allowed: Sequence[logs.Allowed] = logs.ALLOWED) -> list[str]:
         """Return the same of a guest that is gone: the console is what is left of it."""
         return [f"the kernel says: {problem}" for problem in logs.problems(log, allowed)]
+
+    def bare_problems(self) -> list[str]:
+        """Return the same of all guests that alone() has started."""
+        return self.past_problems((self.results / CONSOLE).read_text())
 
     def until_gone(self, seconds: float) -> str:
         """Wait until the guest has powered itself off; return its console.

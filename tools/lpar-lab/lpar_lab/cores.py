@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from hotplug_common import lock
 from hotplug_common.arch import PPC64LE
-from hotplug_common.guest import deadlock, qmp, ssh
+from hotplug_common.guest import deadlock, qmp, slots, ssh
+from hotplug_common.guest.slots import Slot
 from hotplug_common.paths import Paths
 from hotplug_common.ui import Say
 from hotplug_host import termination as signals
@@ -27,16 +29,6 @@ POLL_S = 0.2
 CPUS = "/sys/devices/system/cpu"
 ASK = f"cd {CPUS} && f=cpu$(cut -d- -f1 online | cut -d, -f1)/online && cat $f > $f && cat present online"
 """Write to one CPU what it has already: the kernel answers once it has no core in its hands."""
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A place for a core, as QEMU names it."""
-
-    core: int
-    driver: str
-    device: str | None
-    """Path of the core's device; None while the place is empty."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +54,11 @@ def change(action: str, name: str, timeout: float, paths: Paths, say: Say) -> Cp
                 f"only {PPC64LE.name} has cores that come and go",
                 ExitCode.USAGE,
             )
-        slots = _slots(folder, guest)
-        taken = [slot for slot in slots if slot.device]
+        places = _places(folder, guest)
+        taken = [slot for slot in places if slot.device]
         wanted = len(taken) + (1 if action == ADD else -1)
         if action == ADD:
-            _add(folder, guest, slots)
+            _add(folder, guest, places)
         else:
             _remove(folder, guest, taken)
         return _followed(folder, guest, wanted, timeout, action)
@@ -81,9 +73,9 @@ def cpus_now(folder: Path, guest: State) -> int:
     return sum(place["vcpus-count"] for place in places if "qom-path" in place)
 
 
-def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
-    free = [slot for slot in slots if not slot.device]
-    spare = len(slots) - guest.cores
+def _add(folder: Path, guest: State, places: list[Slot]) -> None:
+    free = [slot for slot in places if not slot.device]
+    spare = len(places) - guest.cores
     # QEMU 10.0 keeps what it emulated a removed core with, and aborts when it runs out of that.
     used_up = guest.accel == "tcg" and guest.added >= spare
     if used_up or not free:
@@ -92,31 +84,29 @@ def _add(folder: Path, guest: State, slots: list[Slot]) -> None:
             "`lpar-lab up --spare-cores N` starts one to which N cores can be added",
             ExitCode.USAGE,
         )
-    slot = free[0]
-    place = {"id": f"core{slot.core}", "core-id": slot.core}
     with signals.held_back():
-        _tell(folder, guest, "device_add", driver=slot.driver, **place)
+        with _obeyed(folder, guest):
+            slots.fill(folder, free[0])
         state.save(folder, replace(guest, added=guest.added + 1))
 
 
 def _remove(folder: Path, guest: State, taken: list[Slot]) -> None:
     if len(taken) == 1:
         raise ToolError(f"guest '{guest.name}' has one core", "add one first", ExitCode.USAGE)
-    _tell(folder, guest, "device_del", id=taken[-1].device)
+    with _obeyed(folder, guest):
+        slots.clear(folder, taken[-1])
 
 
-def _slots(folder: Path, guest: State) -> list[Slot]:
-    """Return the places for cores, in the order of their numbers."""
-    found = [
-        Slot(place["props"]["core-id"], place["type"], place.get("qom-path"))
-        for place in _tell(folder, guest, "query-hotpluggable-cpus")
-    ]
-    return sorted(found, key=lambda slot: slot.core)
+def _places(folder: Path, guest: State) -> list[Slot]:
+    with _obeyed(folder, guest):
+        return slots.read(folder)
 
 
-def _tell(folder: Path, guest: State, command: str, **arguments: Any) -> Any:
+@contextmanager
+def _obeyed(folder: Path, guest: State) -> Iterator[None]:
+    """Raise ToolError (GUEST) in place of a QmpError, with why QEMU ended when it did."""
     try:
-        return qmp.execute(folder, command, arguments)
+        yield
     except qmp.QmpError as error:
         if lifecycle.is_running(guest):
             step = f"lpar-lab console {guest.name}"
@@ -151,7 +141,7 @@ def _followed(folder: Path, guest: State, wanted: int, timeout: float, action: s
 
 
 def _taken(folder: Path, guest: State) -> int:
-    return sum(1 for slot in _slots(folder, guest) if slot.device)
+    return sum(1 for slot in _places(folder, guest) if slot.device)
 
 
 def _ask(folder: Path, guest: State) -> Cpus | None:

@@ -59,7 +59,8 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 
 def _find(order: Order, switches: int, ground: Ground) -> list[str]:
     append = NO_XIVE if order.arch == PPC64LE.name else ""
-    records = ground.guest(order).alone("leaks", "--switches", str(switches), append=append, silence=900)
+    guest = ground.guest(order)
+    records = guest.alone(NAME, "--switches", str(switches), append=append, silence=900)
     for line in leaks.report(records):
         out(line)
-    return leaks.problems(records)
+    return leaks.problems(records) + guest.bare_problems()
