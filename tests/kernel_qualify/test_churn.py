@@ -21,7 +21,9 @@ class Emulator:
         self.refuses = False
 
     def read(self, _: Path) -> list[Slot]:
-        return [Slot(core, "cpu", f"device{core}" if core in self.taken else None) for core in (0, 8, 16, 24)]
+        return [
+            Slot(core, "cpu", 8, f"device{core}" if core in self.taken else None) for core in (0, 8, 16, 24)
+        ]
 
     def fill(self, _: Path, slot: Slot) -> None:
         if self.refuses:

@@ -67,10 +67,10 @@ def change(action: str, name: str, timeout: float, paths: Paths, say: Say) -> Cp
 def cpus_now(folder: Path, guest: State) -> int:
     """Return how many CPUs a running guest has, online or not; those at its start when QEMU is silent."""
     try:
-        places = qmp.execute(folder, "query-hotpluggable-cpus")
+        places = slots.read(folder)
     except qmp.QmpError:
         return guest.cpus
-    return sum(place["vcpus-count"] for place in places if "qom-path" in place)
+    return sum(slot.cpus for slot in places if slot.device)
 
 
 def _add(folder: Path, guest: State, places: list[Slot]) -> None:

@@ -14,6 +14,8 @@ class Slot:
 
     core: int
     driver: str
+    cpus: int
+    """CPUs at this place."""
     device: str | None
     """Path of the core's device; None while the place is empty."""
 
@@ -21,7 +23,7 @@ class Slot:
 def read(folder: Path) -> list[Slot]:
     """Return the places of the guest with this folder, by their numbers; QmpError as qmp has it."""
     found = [
-        Slot(place["props"]["core-id"], place["type"], place.get("qom-path"))
+        Slot(place["props"]["core-id"], place["type"], place["vcpus-count"], place.get("qom-path"))
         for place in qmp.execute(folder, "query-hotpluggable-cpus")
     ]
     return sorted(found, key=lambda slot: slot.core)
