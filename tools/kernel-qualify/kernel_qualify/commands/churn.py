@@ -41,14 +41,17 @@ class Hypervisor:
         self.left = 2 * rounds
         self.present: list[int] = []
         self.stay = 0
+        self.waits = False  # for the guest to have other CPUs
 
     def hears(self, record: dict[str, Any]) -> None:
         """Take a record of the guest's; ToolError (GUEST) when QEMU refuses to add or remove a core."""
         if record["kind"] != "switch" or not self.left:
             return
-        self.stay = self.stay + 1 if record["present"] == self.present else 0
-        self.present = record["present"]
-        if self.stay >= STAY[self.left // 2 % 2]:
+        if record["present"] != self.present:
+            self.present, self.stay, self.waits = record["present"], 0, False
+            return
+        self.stay += 1
+        if not self.waits and self.stay >= STAY[self.left // 2 % 2]:
             self._change()
 
     def _change(self) -> None:
@@ -61,7 +64,7 @@ class Hypervisor:
         except qmp.QmpError as error:
             raise ToolError(f"QEMU: {error}", code=ExitCode.GUEST) from error
         self.left -= 1
-        self.stay = -(10**9)  # until the guest's CPUs are others
+        self.waits = True
         self.say(f"  {'removes' if self.left % 2 == 0 else 'adds'} a core")
 
 
