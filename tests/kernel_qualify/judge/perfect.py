@@ -101,9 +101,9 @@ def stress(switches: int = 8) -> list[Record]:
             }
         )
     for phase in ("before", "version 2", "version 1"):
-        records += [
-            {"kind": "quiet", "phase": phase, "chunk": CHUNK, **whole(value)} for value in ("off", "on")
-        ]
+        quiet = {"kind": "quiet", "phase": phase, "chunk": CHUNK}
+        order = {"parked": len(VICTIMS), "strays": [], "lost": 0}
+        records += [{**quiet, **whole("off"), **order}, {**quiet, **whole("on")}]
     for _ in range(2):
         done = {"disk": 7, "taskset": 9, QUEUE_LOAD: 5, DEADLINE_LOAD: 1}
         counts = {name: {"longest": 0.5, "ok": times} for name, times in done.items()}

@@ -151,6 +151,13 @@ def test_only_with_preempt_rt_is_no_deadline_task_needed() -> None:
         ("quiet", {"to": "off", "phase": "version 2"}, put(error=16), "error 16"),
         ("quiet", {"to": "on", "phase": "version 2"}, put(domains={}), "not those from before"),
         ("quiet", {"phase": "before"}, put(domains=None), "no sched domains to look at"),
+        (
+            *("quiet", {"to": "off", "phase": "version 1"}),
+            put(strays=["page_online of CPU 2", "x"]),
+            "2 callbacks began while another CPU's threads were parked, such as page_online of CPU 2",
+        ),
+        ("quiet", {"to": "off"}, put(parked=3), "3 CPUs parked their threads, not 14"),
+        ("quiet", {"to": "off"}, put(lost=1), "a trace without 1 events"),
         ("loads", {}, lambda r: r["counts"]["disk"].pop("ok"), "disk never succeeded"),
         ("loads", {}, lambda r: r["counts"].pop("taskset"), "taskset never succeeded: {}"),
         ("loads", {}, lambda r: r["started"].remove(DEADLINE_LOAD), f"phase 1: no {DEADLINE_LOAD}"),

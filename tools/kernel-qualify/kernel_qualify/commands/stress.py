@@ -52,9 +52,9 @@ def add(commands: Commands) -> None:
         summary="switch SMT hundreds of times under load",
         description="""Switch SMT while everything that cares about CPUs goes on, on a kernel that checks
 itself.
-Proven: each switch succeeds and leaves the CPUs it should; afterwards CPUs still go in chunks, and
-the domains are what they were; lockdep, RCU, the allocators and the scheduler have nothing to
-report.""",
+Proven: each switch succeeds and leaves the CPUs it should; afterwards CPUs still go in chunks, no
+callback of a chunk starts once a CPU of it has parked its threads, and the domains are what they
+were; lockdep, RCU, the allocators and the scheduler have nothing to report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
   kernel-qualify stress --line 7.3 --fragment kasan

@@ -15,6 +15,7 @@ from kernel_qualify.guest import cpusets, loads, machine
 from kernel_qualify.guest.cpusets import Cpuset
 from kernel_qualify.guest.loads import Load, Step
 from kernel_qualify.guest.machine import CHUNK, CPUS, KernelLog, Rendezvous, present, record, switch, write
+from kernel_qualify.guest.parking import Parking
 
 MODES = ("off", "on", "2", "4")
 QUEUE_LOAD = "hardware queues"
@@ -158,14 +159,16 @@ class Run:
         time.sleep(random.random() / 2)
 
     def quiet(self, phase: str) -> None:
-        """Without load and cpusets: what a switch in chunks of four costs, and the domains it leaves."""
+        """Without load and cpusets: what a switch in chunks of four costs, its order, and the domains."""
         for cpu in self.writers:
             write(CPUS / f"cpu{cpu}/online", 1)
         machine.all_on()
         write(CHUNK, 4)
         counter = Rendezvous()
-        for mode in ("off", "on"):
-            record("quiet", phase=phase, chunk=4, **switch(mode, counter), domains=machine.domains())
+        parking = Parking()
+        facts = switch("off", counter) | parking.facts()
+        record("quiet", phase=phase, chunk=4, **facts, domains=machine.domains())
+        record("quiet", phase=phase, chunk=4, **switch("on", counter), domains=machine.domains())
 
 
 def refusals(lines: list[str]) -> list[str]:

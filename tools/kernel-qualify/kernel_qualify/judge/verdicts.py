@@ -259,6 +259,24 @@ def quiet_problems(quiet: Sequence[Record], machine: Record) -> list[str]:
             found.append(f"{title}: {record['rendezvous']} rendezvous, not {limit}: CPUs went one by one")
         if record["domains"] != first.get(record["to"]):
             found.append(f"{title}: the domains are not those from before")
+        if record["to"] == "off":
+            found += [f"{title}: {problem}" for problem in parking_problems(record, machine)]
+    return found
+
+
+def parking_problems(record: Record, machine: Record) -> list[str]:
+    """Once a CPU of a chunk has parked its threads, no other one may run callbacks that may wait for it."""
+    found = []
+    parked, victims = record["parked"], len(machine["victims"])
+    if parked != victims or record["lost"]:
+        found.append(
+            f"{parked} CPUs parked their threads, not {victims}, in a trace without {record['lost']} events"
+        )
+    if record["strays"]:
+        found.append(
+            f"{len(record['strays'])} callbacks began while another CPU's threads were parked, "
+            f"such as {record['strays'][0]}"
+        )
     return found
 
 
