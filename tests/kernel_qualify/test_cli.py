@@ -66,6 +66,8 @@ def test_help_ends_well(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         "speed --stock-modes plain,none",
         "speed --stock-modes ''",
         "speed --one-thread",
+        "speed --stock-modes none --patched-modes none",
+        "speed --boots 0",
         "speed --threads 3",
         "stress --arch x86_64 --threads 8",
         "stress --arch x86_64 --like powernv10",

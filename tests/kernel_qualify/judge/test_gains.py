@@ -135,7 +135,9 @@ def test_a_way_that_was_slower_than_on_stock_is_named_and_no_problem(mode: str) 
     run = switched(SPREAD, tuple(1.1 * one for one in SPREAD), mode)
     run = replace(run, figures=tuple(one for one in run.figures if one.mode == mode and one.to == "on")[-2:])
     (loss,) = gains.losses(run)
-    assert loss.startswith(f"{mode} on was slower than on stock in these two boots: 0.91x (0.88 to 0.93); ")
+    assert loss.startswith(
+        f"{mode} on was slower than on stock: 0.91x (0.88 to 0.93); repeat it with --boots 3"
+    )
     assert gains.losses(switched(SPREAD, SPREAD, "crash")) == []
     assert gains.problems(switched(SPREAD, (2.0,) * 5)) == []
 
@@ -151,6 +153,77 @@ def test_a_way_that_was_slower_than_on_stock_is_named_and_no_problem(mode: str) 
 )
 def test_what_the_spread_explains_is_no_loss(stock: tuple[float, ...], patched: tuple[float, ...]) -> None:
     assert gains.losses(switched(stock, patched)) == []
+
+
+def booted(run: Run, *factors: float) -> Run:
+    """The run with as many boots of each kernel, and the seconds of the patched one by these factors."""
+    runs = [
+        [
+            replace(
+                kept, seconds=tuple(one * (factor if kept.kernel == "patched" else 1) for one in kept.seconds)
+            )
+            for kept in run.figures
+        ]
+        for factor in factors
+    ]
+    return replace(run, figures=gains.joined(runs))
+
+
+def test_figures_of_several_boots_keep_the_boots_apart() -> None:
+    run = booted(run_of(), 1.0, 1.1, 1.2)
+    off = run.of("patched", "plain", "off")
+    assert off
+    assert off.boots == tuple(
+        tuple(one * factor for one in (0.16 * 0.9, 0.16, 0.16 * 1.3)) for factor in (1.0, 1.1, 1.2)
+    )
+    assert gains.joined([run_of().figures]) == run_of().figures
+    assert "(0.14 to 0.25, 9 in 3 boots)" in gains.table([run])
+
+
+def test_figures_of_several_boots_have_the_most_that_a_boot_counted() -> None:
+    one, two = run_of(), with_off(run_of(), rendezvous=2, grace_periods=1, serially=("a reason",))
+    joined = replace(one, figures=gains.joined([one.figures, two.figures]))
+    assert gains.problems(joined) == [
+        "2 rendezvous for 1 chunk(s)",
+        "CPUs of a chunk went one by one because of a reason",
+    ]
+
+
+def test_the_interval_of_several_boots_is_that_of_boots() -> None:
+    narrow, wide = (
+        booted(run_of(), *factors).gain("off", "plain") for factors in ((0.8, 1.0, 1.25), (0.5, 1.0, 2.0))
+    )
+    assert narrow
+    assert narrow.interval
+    assert wide
+    assert wide.interval
+    assert narrow.boots == wide.boots == 3
+    assert narrow.times == pytest.approx(wide.times) == pytest.approx(17.5)
+    assert wide.interval[0] < narrow.interval[0] < 17.5 < narrow.interval[1] < wide.interval[1]
+
+
+@pytest.mark.parametrize(
+    ("factors", "wrong"),
+    [
+        pytest.param((1.2, 1.2, 1.2), True, id="in three boots alike"),
+        pytest.param((0.7, 1.2, 1.9), False, id="boots differ"),
+        pytest.param((1.2, 1.2), False, id="two boots are too few"),
+        pytest.param((1.04, 1.04, 1.04), False, id="within 5%"),
+    ],
+)
+def test_a_way_that_is_slower_in_several_boots_is_a_problem(factors: tuple[float, ...], wrong: bool) -> None:
+    run = booted(switched(SPREAD, SPREAD), *factors)
+    found = [problem for problem in gains.problems(run) if problem.startswith("legacy on is slower")]
+    assert bool(found) == wrong
+    assert all("in 3 boots: 0.83x" in problem for problem in found)
+    assert not (found and gains.losses(run))
+
+
+def test_runs_of_several_boots_come_back_as_they_were_kept(tmp_path: Path) -> None:
+    path = tmp_path / "speed.json"
+    run = booted(run_of(), 1.0, 1.1)
+    keeping.save(run, path)
+    assert gains.load(path) == run
 
 
 def test_a_gain_has_as_many_digits_as_it_bears() -> None:

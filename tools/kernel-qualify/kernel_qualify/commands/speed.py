@@ -42,6 +42,7 @@ class Settings:
     append: str
     bare: bool
     one_thread: bool
+    boots: int
 
     @property
     def crash(self) -> bool:
@@ -59,14 +60,15 @@ def add(commands: Commands) -> None:
 count what each costs the whole machine.
 Proven: the gains that are asked of a guest of that size, that the patched kernel pays grace
 periods, rendezvous and rebuilds by the chunk, and that no CPU of a chunk went alone. A way of
-switching that took longer than on stock is named; one boot of each kernel does not prove it.
+switching that took longer than on stock is named, and a problem with --boots 3 or more: boots differ
+by more than switches of one boot.
 Ways to switch: plain (smt/control), expedited (the same with rcu_expedited), crash (the same
 with a crash kernel loaded), legacy (cpuN/online, CPU by CPU), legacy-expedited.""",
         examples="""examples:
   kernel-qualify speed
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited
   kernel-qualify speed --bare --cores 64 --iterations 0 --append smt-enabled=off --stock-modes none
-  kernel-qualify speed --arch x86_64 --cores 8
+  kernel-qualify speed --arch x86_64 --cores 8 --boots 5
   kernel-qualify speed --like powernv10 --cores 4""",
     )
     options.add_line(parser)
@@ -76,6 +78,13 @@ with a crash kernel loaded), legacy (cpuN/online, CPU by CPU), legacy-expedited.
     options.add_fragments(parser)
     options.add_iterations(
         parser, "timed switches of each kind, default: %(default)s; 0: only the one that is counted"
+    )
+    parser.add_argument(
+        "--boots",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="boots of each kernel, in turns, default: %(default)s",
     )
     for kernel, ways in (("stock", "plain,expedited,legacy"), ("patched", "plain,legacy")):
         parser.add_argument(
@@ -120,6 +129,10 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
     """Return the one proof that the options ask for."""
     if arguments.one_thread and not arguments.bare:
         raise ToolError("--one-thread is for bare guests", "add --bare", ExitCode.USAGE)
+    if not arguments.stock_modes and not arguments.patched_modes:
+        raise ToolError(
+            "nothing to time", "give --stock-modes or --patched-modes a way to switch", ExitCode.USAGE
+        )
     settings = Settings(
         modes={"stock": arguments.stock_modes, "patched": arguments.patched_modes},
         iterations=arguments.iterations,
@@ -127,27 +140,34 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
         append=arguments.append,
         bare=arguments.bare,
         one_thread=arguments.one_thread,
+        boots=arguments.boots,
     )
     find = partial(_find, options.order(arguments), settings)
     return [Proof(NAME, arguments.line, options.facts(arguments), find, LIMIT_S)]
 
 
 def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
-    figures: list[gains.Figure] = []
-    releases = {}
-    chunks = 0
-    for kernel, ways in settings.modes.items():
-        if not ways:
-            continue
-        records = _measured(replace(order, variant=kernel), ways, settings, ground)
-        figures += gains.figures(kernel, records)
-        facts = verdicts.the(records, "machine")
-        releases[kernel] = facts["release"]
-        chunks = gains.chunks(facts)
-    shape = (order.arch, order.cores, order.threads)
-    place = (settings.bare, settings.one_thread, order.like)
-    run = gains.Run(*shape, chunks, releases, tuple(figures), *place)
-    keeping.save(run, ground.results / "speed.json")
+    boots: list[list[gains.Figure]] = []
+    releases: dict[str, str] = {}
+    kernels = [(kernel, ways) for kernel, ways in settings.modes.items() if ways]
+    for number in range(1, settings.boots + 1):
+        for kernel, ways in kernels:
+            if settings.boots > 1:
+                ground.say(f"{kernel} kernel, boot {number} of {settings.boots}")
+            records = _measured(replace(order, variant=kernel), ways, settings, ground)
+            boots.append(gains.figures(kernel, records))
+            facts = verdicts.the(records, "machine")
+            releases[kernel] = facts["release"]
+        run = gains.Run(
+            *(order.arch, order.cores, order.threads),
+            chunks=gains.chunks(facts),
+            releases=releases,
+            figures=gains.joined(boots),
+            bare=settings.bare,
+            one_thread=settings.one_thread,
+            like=order.like,
+        )
+        keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())
     for loss in gains.losses(run):
         out(loss)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hotplug_common import stats
+from hotplug_common import boots, stats
 from kernel_qualify.judge import verdicts
 from kernel_qualify.judge.verdicts import Record
 
@@ -24,7 +24,7 @@ REBUILDS = ("partition_sched_domains_locked", "partition_sched_domains")
 REWRITES = "update_cpus_node"
 ALONE = "a single CPU"
 """What the series says of a chunk with no CPU to go with: no fault."""
-LISTS = ("seconds", "pieces", "serially")
+LISTS = ("seconds", "pieces", "serially", "switches")
 """What of a figure is a tuple, and a list in a file. Runs of earlier versions do not have all of them."""
 
 
@@ -51,6 +51,16 @@ class Figure:
     """what the pieces of the chunks took (seconds), by switch; empty where the kernel does not tell"""
     serially: tuple[str, ...] = ()
     """why the CPUs of a chunk went one by one, for each such chunk of those switches"""
+    switches: tuple[int, ...] = ()
+    """timed switches of each boot, in the order of the seconds; empty for one boot"""
+
+    @property
+    def boots(self) -> tuple[tuple[float, ...], ...]:
+        """Seconds, by boot."""
+        values = iter(self.seconds)
+        return tuple(
+            tuple(itertools.islice(values, count)) for count in self.switches or (len(self.seconds),)
+        )
 
     @property
     def median(self) -> float:
@@ -63,7 +73,7 @@ class Figure:
 
 
 FEWEST = 3
-"""Switches that a gain's interval takes on either side."""
+"""Switches that a gain's interval takes on either side, and boots that it takes to judge a loss."""
 
 
 @cache
@@ -76,15 +86,25 @@ def _interval(stock: tuple[float, ...], patched: tuple[float, ...]) -> tuple[flo
 
 @dataclass(frozen=True)
 class Gain:
-    """How many times faster one kernel is than another, with the 95% interval for these two boots."""
+    """How many times faster one kernel is than another, with its 95% interval."""
 
     times: float
     interval: tuple[float, float] | None
+    boots: int = 1
+    """of the kernel with fewer; the interval of one boot is for that one"""
 
     @classmethod
     def of(cls, stock: Figure, patched: Figure) -> Gain:
-        """Return the gain in medians, with a bootstrap interval where there are enough switches."""
-        return cls(stock.median / patched.median, _interval(stock.seconds, patched.seconds))
+        """Return the gain in medians, of boots where there are several.
+
+        The interval is by Welch's t test over boots; with one boot of a kernel, by bootstrap over switches.
+        """
+        fewer = min(len(stock.boots), len(patched.boots))
+        if fewer == 1:
+            return cls(stock.median / patched.median, _interval(stock.seconds, patched.seconds))
+        found = boots.estimate(stock.boots, patched.boots)
+        low, high = found.interval
+        return cls(math.exp(-found.difference), (math.exp(-high), math.exp(-low)), fewer)
 
     @property
     def loss(self) -> bool:
@@ -204,6 +224,32 @@ def figures(kernel: str, records: Sequence[Record]) -> list[Figure]:
     ]
 
 
+def joined(runs: Sequence[Sequence[Figure]]) -> tuple[Figure, ...]:
+    """Return the figures of several boots, those of one way as one, with the most that a boot counted."""
+    groups: dict[tuple[str, str, str], list[Figure]] = {}
+    for figure in itertools.chain.from_iterable(runs):
+        groups.setdefault((figure.kernel, figure.mode, figure.to), []).append(figure)
+    return tuple(_joined(group) for group in groups.values())
+
+
+def _joined(group: Sequence[Figure]) -> Figure:
+    if len(group) == 1:
+        return group[0]
+    waits = [figure.reader_wait for figure in group if figure.reader_wait is not None]
+    return replace(
+        group[0],
+        seconds=tuple(second for figure in group for second in figure.seconds),
+        grace_periods=max(figure.grace_periods for figure in group),
+        rendezvous=max(figure.rendezvous for figure in group),
+        rebuilds=max(figure.rebuilds for figure in group),
+        rewrites=max(figure.rewrites for figure in group),
+        reader_wait=max(waits, default=None),
+        pieces=tuple(piece for figure in group for piece in figure.pieces),
+        serially=tuple(reason for figure in group for reason in figure.serially),
+        switches=tuple(len(figure.seconds) for figure in group),
+    )
+
+
 def chunks(facts: Record) -> int:
     """How many chunks a switch of that guest takes; one for each CPU on a kernel without chunks."""
     victims = len(facts["victims"])
@@ -229,17 +275,22 @@ def problems(run: Run) -> list[str]:
             if asked and gain and gain.times < asked:
                 digits = 1 if round(gain.times, 1) < asked else 3
                 found.append(f"{name}: {gain.times:.{digits}f} times, not {asked:g}")
-    return found
+    slower = ((name, gain) for name, gain in _losses(run) if gain.boots >= FEWEST)
+    return found + [f"{name} is slower than on stock in {gain.boots} boots: {gain}" for name, gain in slower]
 
 
 def losses(run: Run) -> list[str]:
-    """Where the patched kernel took longer than stock in the same way. No problem: other boots may differ."""
-    cells = ((mode, to, run.gain(to, mode, mode)) for mode in WAYS for to in ("off", "on"))
+    """Where the patched kernel took longer than stock in the same way, and more boots have to tell."""
     return [
-        f"{mode} {to} was slower than on stock in these two boots: {gain}; repeat it, as boots differ"
-        for mode, to, gain in cells
-        if gain and gain.loss
+        f"{name} was slower than on stock: {gain}; repeat it with --boots {FEWEST}, as boots differ"
+        for name, gain in _losses(run)
+        if gain.boots < FEWEST
     ]
+
+
+def _losses(run: Run) -> list[tuple[str, Gain]]:
+    cells = ((f"{mode} {to}", run.gain(to, mode, mode)) for mode in WAYS for to in ("off", "on"))
+    return [(name, gain) for name, gain in cells if gain and gain.loss]
 
 
 def exponent(points: Sequence[tuple[int, float]]) -> float:
@@ -270,7 +321,7 @@ WAYS = {
 def with_earlier(run: Run, earlier: Run) -> Run:
     """Return a run with the figures that an earlier one of the same kernels and guest has in addition.
 
-    Of what both measured, the one with more iterations stays.
+    Of what both measured, the one with more boots stays, or with more iterations.
     """
     if run.guest != earlier.guest:
         return run
@@ -279,9 +330,13 @@ def with_earlier(run: Run, earlier: Run) -> Run:
         release = earlier.releases[figure.kernel]
         same = run.releases.get(figure.kernel, release) == release
         here = run.of(figure.kernel, figure.mode, figure.to)
-        if same and (here is None or len(here.seconds) < len(figure.seconds)):
+        if same and (here is None or _size(here) < _size(figure)):
             figures[figure.kernel, figure.mode, figure.to] = figure
     return replace(run, releases={**earlier.releases, **run.releases}, figures=tuple(figures.values()))
+
+
+def _size(figure: Figure) -> tuple[int, int]:
+    return len(figure.boots), len(figure.seconds)
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -358,7 +413,7 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
         run.guest,
         off.kernel,
         WAYS[off.mode],
-        f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {len(off.seconds)})",
+        f"{off.median:.2f} ({min(off.seconds):.2f} to {max(off.seconds):.2f}, {_number(off)})",
         f"{on.median:.2f}",
         counts(off),
         counts(on),
@@ -367,6 +422,11 @@ def _row(run: Run, off: Figure, on: Figure) -> str:
         gain(on),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _number(figure: Figure) -> str:
+    count = str(len(figure.seconds))
+    return f"{count} in {len(figure.boots)} boots" if figure.switches else count
 
 
 COMPARED_CPUS = 128
