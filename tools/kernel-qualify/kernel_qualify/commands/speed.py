@@ -16,7 +16,7 @@ from kernel_qualify import bare, keeping, options
 from kernel_qualify.guest.speed import KERNEL
 from kernel_qualify.judge import gains, verdicts
 from kernel_qualify.proof import Ground, Proof
-from kernel_qualify.proving import Order
+from kernel_qualify.proving import Order, in_turns
 
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
@@ -149,24 +149,16 @@ def proofs(arguments: argparse.Namespace) -> list[Proof]:
 def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
     boots: list[list[gains.Figure]] = []
     releases: dict[str, str] = {}
-    kernels = [(kernel, ways) for kernel, ways in settings.modes.items() if ways]
-    for number in range(1, settings.boots + 1):
-        for kernel, ways in kernels:
-            if settings.boots > 1:
-                ground.say(f"{kernel} kernel, boot {number} of {settings.boots}")
-            records = _measured(replace(order, variant=kernel), ways, settings, ground)
-            boots.append(gains.figures(kernel, records))
-            facts = verdicts.the(records, "machine")
-            releases[kernel] = facts["release"]
-        run = gains.Run(
-            *(order.arch, order.cores, order.threads),
-            chunks=gains.chunks(facts),
-            releases=releases,
-            figures=gains.joined(boots),
-            bare=settings.bare,
-            one_thread=settings.one_thread,
-            like=order.like,
-        )
+    chunks: dict[str, int] = {}
+    kernels = [kernel for kernel, ways in settings.modes.items() if ways]
+    for kernel in in_turns(kernels, settings.boots, ground.say):
+        records = _measured(replace(order, variant=kernel), settings.modes[kernel], settings, ground)
+        boots.append(gains.figures(kernel, records))
+        facts = verdicts.the(records, "machine")
+        releases[kernel], chunks[kernel] = facts["release"], gains.chunks(facts)
+        shape = (order.arch, order.cores, order.threads)
+        place = (settings.bare, settings.one_thread, order.like)
+        run = gains.Run(*shape, min(chunks.values()), releases, gains.joined(boots), *place)
         keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())
     for loss in gains.losses(run):
