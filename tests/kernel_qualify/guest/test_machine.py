@@ -67,6 +67,28 @@ def test_secondaries_are_all_but_the_first_thread_of_each_core(
     assert machine.secondaries() == [2, 3]
 
 
+def test_the_rendezvous_of_a_change_of_clocks_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest on a busy host left the TSC in the middle of a switch."""
+    for name in ("set_ftrace_filter", "function_profile_enabled"):
+        (tmp_path / name).touch()
+    (tmp_path / "trace_stat").mkdir()
+
+    def profile(cpu: int, **calls: int) -> None:
+        lines = [f"  {name}   {hits}    12.5 us     12.5 us     0.000 us" for name, hits in calls.items()]
+        head = "  Function     Hit    Time            Avg             s^2\n  --------     ---    ----\n"
+        (tmp_path / f"trace_stat/function{cpu}").write_text(head + "\n".join(lines) + "\n")
+
+    monkeypatch.setattr(machine, "TRACING", tmp_path)
+    monkeypatch.setattr(machine, "SETTLE_S", 0)
+    profile(0, stop_machine_cpuslocked=2, change_clocksource=1)
+    counter = machine.Rendezvous()
+    profile(0, stop_machine_cpuslocked=5, change_clocksource=1, kfree=9)
+    profile(1, change_clocksource=1)
+    assert counter.count() == 2
+
+
 def test_pieces_of_chunks_are_added_up() -> None:
     line = (
         "  kworker/0:1-12  [000] ..... 100.1: cpuhp_bulk_chunk: down cpus: 0001-0015 asked: 14 done: 14"
