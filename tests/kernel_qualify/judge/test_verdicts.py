@@ -157,7 +157,7 @@ def test_only_with_preempt_rt_is_no_deadline_task_needed() -> None:
             "2 callbacks began while another CPU's threads were parked, such as page_online of CPU 2",
         ),
         ("quiet", {"to": "off"}, put(parked=3), "3 CPUs parked their threads, not 14"),
-        ("quiet", {"to": "off"}, put(lost=1), "a trace without 1 events"),
+        ("quiet", {"to": "off"}, put(lost=1), "in a trace that lost 1 events"),
         ("loads", {}, lambda r: r["counts"]["disk"].pop("ok"), "disk never succeeded"),
         ("loads", {}, lambda r: r["counts"].pop("taskset"), "taskset never succeeded: {}"),
         ("loads", {}, lambda r: r["started"].remove(DEADLINE_LOAD), f"phase 1: no {DEADLINE_LOAD}"),

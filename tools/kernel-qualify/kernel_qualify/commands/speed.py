@@ -150,14 +150,14 @@ def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
     boots: list[list[gains.Figure]] = []
     releases: dict[str, str] = {}
     chunks: dict[str, int] = {}
+    shape = (order.arch, order.cores, order.threads)
+    place = (settings.bare, settings.one_thread, order.like)
     kernels = [kernel for kernel, ways in settings.modes.items() if ways]
     for kernel in in_turns(kernels, settings.boots, ground.say):
         records = _measured(replace(order, variant=kernel), settings.modes[kernel], settings, ground)
         boots.append(gains.figures(kernel, records))
         facts = verdicts.the(records, "machine")
         releases[kernel], chunks[kernel] = facts["release"], gains.chunks(facts)
-        shape = (order.arch, order.cores, order.threads)
-        place = (settings.bare, settings.one_thread, order.like)
         run = gains.Run(*shape, min(chunks.values()), releases, gains.joined(boots), *place)
         keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())

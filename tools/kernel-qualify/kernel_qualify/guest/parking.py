@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from hotplug_host.timing.eventtrace import EventTrace
+from hotplug_host.timing.tracing import STATE_EVENTS
 from kernel_qualify.guest import machine
 
-EVENTS = ("cpuhp/cpuhp_enter", "cpuhp/cpuhp_multi_enter")
 ENTER = re.compile(
     r": cpuhp_(?:multi_)?enter: cpu: (?P<cpu>\d+) target: *\d+ step: *(?P<step>\d+) \((?P<function>[^)]*)\)"
 )
@@ -27,7 +27,7 @@ class Parking:
 
     def __init__(self) -> None:
         machine.mount_tracing()
-        self._trace = EventTrace(machine.HOST, str(machine.TRACING), "kernel-qualify-parking", EVENTS)
+        self._trace = EventTrace(machine.HOST, str(machine.TRACING), "kernel-qualify-parking", STATE_EVENTS)
         self._trace.start()
 
     def facts(self) -> dict[str, Any]:

@@ -69,18 +69,19 @@ def start(crowd: Crowd, victims: list[int], writers: list[int], echo: str) -> li
     return bound
 
 
-def add_deadline(crowd: Crowd, setup: Callable[[], Step]) -> None:
-    """Start a load of SCHED_DEADLINE, but not with PREEMPT_RT.
+def add_deadline(crowd: Crowd, lasting: bool) -> None:
+    """Start a load of SCHED_DEADLINE, of one task that lasts or of some that end, but not with PREEMPT_RT.
 
     A task that has ended keeps its bandwidth until its period is over. If its CPU is offline by then,
     inactive_task_timer() of stock 6.12 and 7.3 divides by the number of active CPUs of a root domain that has
-    none. That is an oops on x86-64, where the task lasts for this reason.
+    none. That is an oops on x86-64, where the task always lasts for this reason.
 
     With PREEMPT_RT, a task may run out of its bandwidth while it must not migrate. If its CPU is about to go
     offline, dl_task_timer() of stock 6.12 moves it all the same, and the CPU waits for it without end.
     """
     if not machine.realtime():
-        crowd.add(DEADLINE_LOAD, setup, 0.5)
+        lasting = lasting or platform.machine() == "x86_64"
+        crowd.add(DEADLINE_LOAD, loads.lasting_deadline if lasting else loads.deadline, 0.5)
 
 
 @contextmanager
@@ -95,7 +96,7 @@ def version_2(crowd: Crowd, bound: list[int], core: list[int], loses: list[int])
     # task that moves between cgroups, which waits for cpuset_mutex.
     step = partial(loads.churn_partition, partition.folder, choices, ["root", "member"])
     crowd.add("cpuset churn", step, 0.7)
-    add_deadline(crowd, loads.lasting_deadline if platform.machine() == "x86_64" else loads.deadline)
+    add_deadline(crowd, lasting=False)
     yield
     for made in (partition, member):
         made.remove()
@@ -110,7 +111,7 @@ def version_1(crowd: Crowd, bound: list[int], core: list[int], loses: list[int])
         folder = cpusets.make_version_1(name, choices[0], balanced=name == "keeps")
         crowd.add("cpuset churn", partial(loads.churn_version_1, folder, choices, bound), 0.7)
     # With an unbalanced root cpuset, CPUs are in a root domain which counts no fair servers.
-    add_deadline(crowd, loads.lasting_deadline)
+    add_deadline(crowd, lasting=True)
     yield
     cpusets.unmount_version_1()
 

@@ -270,7 +270,7 @@ def parking_problems(record: Record, machine: Record) -> list[str]:
     parked, victims = record["parked"], len(machine["victims"])
     if parked != victims or record["lost"]:
         found.append(
-            f"{parked} CPUs parked their threads, not {victims}, in a trace without {record['lost']} events"
+            f"{parked} CPUs parked their threads, not {victims}, in a trace that lost {record['lost']} events"
         )
     if record["strays"]:
         found.append(
