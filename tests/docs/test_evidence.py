@@ -1,5 +1,6 @@
 """No figure of docs/evidence stands without its conditions, and a kept run is judged by its test."""
 
+import datetime
 from dataclasses import replace
 from pathlib import Path
 
@@ -69,14 +70,25 @@ def test_the_judge_of_the_test_gives_the_result_of_a_kept_run() -> None:
     assert "[x86_64 lapic](clock-events.md#linux-612): stock: did not suspend (deep)" in table
 
 
-def test_what_was_not_run_is_in_the_status() -> None:
+def test_the_overview_has_each_test_on_each_architecture_and_what_was_not_run() -> None:
     status = Status.read(STATUS)
     run = {(entry.test, entry.arch) for entry in status.entries if entry.line == "7.3"}
-    table = status.table("7.3")
-    for test, arch in (("stress", "ppc64le"), ("leaks", "x86_64"), ("stress", "x86_64")):
-        assert (f"| {test} | {arch} |  |  | not run |  |  |  |" in table) == ((test, arch) not in run)
-    status = replace(status, entries=tuple(entry for entry in status.entries if entry.test != "stress"))
-    assert "| stress | x86_64 |  |  | not run |  |  |  |" in status.table("7.3")
+    rows = {tuple(line.split(" | ")[:2]): line for line in status.overview(["7.3"]).splitlines()[2:]}
+    wanted = {(f"| {test}", arch) for test, arches in status.tests.items() for arch in arches}
+    assert rows.keys() == wanted
+    for (test, arch), line in rows.items():
+        assert line.endswith("| not run |") == ((test.removeprefix("| "), arch) not in run)
+
+
+def test_the_overview_has_the_newest_run_that_passed_or_else_the_newest() -> None:
+    status = Status.read(STATUS)
+    one = next(entry for entry in status.entries if entry.test == "churn")
+    days = [datetime.date(2026, 11, day) for day in (20, 21, 22)]
+    results = ("passed", "passed", "failed")
+    runs = [replace(one, result=result, date=day) for result, day in zip(results, days, strict=True)]
+    for entries, stands in ((runs, "passed 2026-11-21"), (runs[2:], "failed 2026-11-22")):
+        some = replace(status, entries=tuple(entries), tests={"churn": ["ppc64le"]})
+        assert some.overview([one.line]).splitlines()[2:] == [f"| churn | ppc64le | {stands} |"]
 
 
 def test_lines_are_in_order(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,31 @@ def test_what_bare_guests_reported_is_found(tmp_path: Path) -> None:
     assert len(guest.bare_problems()) == 1
 
 
+RACE = "[    1.0] BUG: KCSAN: data-race in {} / wake_up_process\n"
+
+
+@pytest.mark.parametrize(
+    ("fragments", "console", "count"),
+    [
+        (("debug",), RACE.format("enqueue_hrtimer"), 1),
+        (("kcsan",), RACE.format("enqueue_hrtimer"), 0),
+        (("kcsan",), RACE.format("takedown_cpus"), 1),
+        (("kcsan",), "", 1),
+    ],
+    ids=["no KCSAN ordered", "a race of stock", "a race of the series", "no race"],
+)
+def test_with_kcsan_only_races_of_the_series_count(
+    fragments: tuple[str, ...], console: str, count: int, tmp_path: Path
+) -> None:
+    booted = Booted(tmp_path, 0)
+    booted.project = ROOT
+    (tmp_path / "proving").mkdir()
+    (tmp_path / "proving/console.log").write_text(console)
+    order = replace(ORDER, fragments=fragments)
+    guest = proving.Proving(booted, order, tmp_path, lambda _: None)  # type: ignore[arg-type]
+    assert len(guest.log_problems()) == count
+
+
 class Booted(FakeLab):
     """A lab with a running guest, in which each script runs `code`."""
 
@@ -160,6 +186,7 @@ class Booted(FakeLab):
         self.pid = pid
         self.code = code
         self.guests = folder
+        self.project = folder
         self.words: tuple[object, ...] = ()
 
     def status(self) -> dict[str, dict[str, int]]:

@@ -10,7 +10,7 @@ import itertools
 import json
 import statistics
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 
 from docpages import blocks
+from hotplug_common.kernel import lines as kernel_lines
 from hotplug_common.kernel.series import PATCHED
 from hotplug_host.errors import ExitCode, ToolError
 from hotplug_timer.reader import Run, read_files
@@ -124,7 +125,7 @@ class Entry:
     conditions: str
     result: str
     seen: str
-    date: datetime.date | None
+    date: datetime.date
     kept: Kept | None = None
     """The kept run, if there is one."""
 
@@ -132,8 +133,8 @@ class Entry:
     def cells(self) -> list[str]:
         """The row's cells, as STATUS_HEAD names them. A kept run's page has the rest of what it saw."""
         seen = self.kept.link(self.line) if self.kept else self.seen
-        when = str(self.date or "")
-        return [self.test, self.arch, self.kernel, self.patches, self.result, seen, self.conditions, when]
+        facts = [self.test, self.arch, self.kernel, self.patches, self.result, seen, self.conditions]
+        return [*facts, str(self.date)]
 
 
 STATUS_HEAD = [
@@ -154,7 +155,8 @@ def pages() -> Mapping[Path, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(lines=status.lines, status=status, figures=Figures())
+    current = kernel_lines.names(ROOT / "kernel-patches")
+    environment.globals.update(lines=status.lines, current=current, status=status, figures=Figures())
     return {
         EVIDENCE / name: blocks.refreshed(environment.get_template(f"{name}.j2").render()) for name in names()
     }
@@ -196,17 +198,31 @@ class Status:
         """The kernel lines, oldest first."""
         return sorted({entry.line for entry in self.entries}, key=lambda line: [*map(int, line.split("."))])
 
+    def overview(self, lines: Sequence[str]) -> str:
+        """Return, in Markdown, how each test stands on each architecture of these kernel lines.
+
+        That is the day of the newest run that passed, or else the newest run's result and day.
+        """
+        rows = [
+            row([test, arch, *(self._stands(test, arch, line) for line in lines)])
+            for test, arches in self.tests.items()
+            for arch in arches
+        ]
+        return "\n".join([*heading(["test", "architecture", *(f"Linux {line}" for line in lines)]), *rows])
+
+    def _stands(self, test: str, arch: str, line: str) -> str:
+        found = [
+            entry for entry in self.entries if (entry.test, entry.arch, entry.line) == (test, arch, line)
+        ]
+        newest = max(found, key=lambda entry: (entry.result == PASSED, entry.date), default=None)
+        return f"{newest.result} {newest.date}" if newest else NOT_RUN
+
     def table(self, line: str) -> str:
         """Return the status table of a kernel line, in Markdown."""
-        rows = [entry for test in self.tests for entry in self._of_test(test, line)]
+        rows = [
+            entry for test in self.tests for entry in self.entries if (entry.test, entry.line) == (test, line)
+        ]
         return "\n".join([*heading(STATUS_HEAD), *(row(entry.cells) for entry in rows)])
-
-    def _of_test(self, test: str, line: str) -> Iterator[Entry]:
-        found = [entry for entry in self.entries if (entry.test, entry.line) == (test, line)]
-        yield from found
-        for arch in self.tests[test]:
-            if arch not in {entry.arch for entry in found}:
-                yield Entry(test, line, "", arch, "", "", NOT_RUN, "", None)
 
     def runs(self, folder: str, line: str) -> str:
         """Return the kept runs of a folder of docs/data for a kernel line: kernels, dates and conditions.

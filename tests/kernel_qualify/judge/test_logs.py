@@ -163,3 +163,26 @@ def test_the_fallback_is_noticed() -> None:
 def test_rcutortures_own_warning_is_told_by_its_text_on_both_lines(line: str, allowed: bool) -> None:
     found = logs.problems(f"[  1.000000] {line}", [logs.expedited_by_others(1478)])
     assert (not found) is allowed
+
+
+RACES = """\
+[   30.0] BUG: KCSAN: data-race in {0} / wake_up_process
+[   31.0] BUG: KCSAN: data-race in tick_sched_do_timer / {0}.isra.0
+[   32.0] BUG: KCSAN: data-race in {0}+0x44/0x90
+[   32.1] write to 0xc000 of 8 bytes by task 31 on cpu 1:
+[   32.2]  cpuhp_thread_fun+0x4c/0x100
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "count"), [("takedown_cpus", 3), ("enqueue_hrtimer", 0), ("takedown", 0)]
+)
+def test_a_race_counts_if_one_of_the_two_is_ours_and_not_by_its_trace(function: str, count: int) -> None:
+    ours = logs.between({"takedown_cpus", "cpuhp_thread_fun"})
+    log = f"{RACES.format(function)}[   40.0] WARNING: suspicious RCU usage\n"
+    assert len(logs.problems_of(log, ours)) == count + 1
+
+
+def test_a_kernel_in_which_kcsan_sees_no_race_has_not_looked() -> None:
+    assert logs.saw_no_race(QUIET + "kcsan: enabled early\n")
+    assert logs.saw_no_race(RACES.format("other")) == []

@@ -69,3 +69,39 @@ def test_every_line_has_the_same_test_of_smt_control_and_bash_reads_it() -> None
     (script,) = {patchfiles.created_file(PATCHES, line, SMT_TEST) for line in lines.names(PATCHES)}
     done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+DIFF = """\
+Subject: [PATCH] cpu: Change
+
+---
+diff --git a/kernel/cpu.c b/kernel/cpu.c
+--- a/kernel/cpu.c
++++ b/kernel/cpu.c
+@@ -1,2 +3,4 @@ static int above_the_hunk(unsigned int cpu,
+ \tcalled(cpu);
+-static void gone(void)
++\tif (called_too(cpu))
+ int __ref stays(unsigned int cpu)
+@@ -9 +9 @@ struct no_function {
++static struct step *
++comes(void)
++void declared(void);
+diff --git a/Documentation/cpu.rst b/Documentation/cpu.rst
+--- a/Documentation/cpu.rst
++++ b/Documentation/cpu.rst
+@@ -1 +1 @@
++The text of(it
+"""
+
+
+def test_the_functions_that_a_patch_changes_or_adds(tmp_path: Path) -> None:
+    (tmp_path / "0001.patch").write_text(DIFF)
+    assert PatchFile("topic/line", tmp_path / "0001.patch").functions == {"above_the_hunk", "stays", "comes"}
+
+
+@pytest.mark.parametrize("line", ["6.12", "7.3"])
+def test_the_functions_of_the_series_are_found(line: str) -> None:
+    found = {name for patch in patchfiles.line_patches(PATCHES, line) for name in patch.functions}
+    assert {"takedown_cpus", "cpuhp_thread_fun", "sched_cpu_deactivate", "rtas_stop_self"} <= found
+    assert not {"schedule", "wake_up_process", "cpu_online"} & found

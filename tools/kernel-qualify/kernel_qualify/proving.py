@@ -28,6 +28,7 @@ from kernel_qualify.guest.clocks import CLOCK_CHECK
 from kernel_qualify.guest.early import ASLEEP
 from kernel_qualify.judge import logs
 from kernel_qualify.lab import Lab, failed
+from kernel_qualify.patches import patchfiles
 
 ARCHIVE = f"{bare.FOLDER}/{bare.ARCHIVE}"
 CONSOLE = "console.log"
@@ -43,6 +44,8 @@ LOUD = "loglevel=8 log_buf_len=8M"
 """The console is the record that survives a crash, so it gets everything the kernel logs."""
 KASAN = "kasan"
 """The fragment that takes more memory, and the radix MMU on ppc64le."""
+KCSAN = "kcsan"
+"""The fragment with which only the races of the series count."""
 
 
 @dataclass(frozen=True)
@@ -385,11 +388,25 @@ class Proving:
         return text
 
     def log_problems(self) -> list[str]:
-        """Return what the kernel reported against itself since boot, on the console and in its buffer."""
+        """Return what the kernel reported against itself since boot, on the console and in its buffer.
+
+        With KCSAN, the races of functions that the series changes, and that it found any at all.
+        """
         kernel = self.lab.must("ssh", self.name, "--", "dmesg", timeout=300)
         (self.results / "dmesg.log").write_text(kernel)
-        both = dict.fromkeys(logs.problems(self.log()) + logs.problems(kernel))
-        return [f"the kernel says: {problem}" for problem in both]
+        written = self.log()
+        if KCSAN in self.order.fragments:
+            ours = logs.between(self._changed_functions())
+            found = logs.problems_of(written, ours) + logs.problems_of(kernel, ours)
+            blind = logs.saw_no_race(written)
+        else:
+            found, blind = logs.problems(written) + logs.problems(kernel), []
+        return [f"the kernel says: {problem}" for problem in dict.fromkeys(found)] + blind
+
+    def _changed_functions(self) -> set[str]:
+        """Return the functions that patches of this kernel line change or add."""
+        patches = patchfiles.line_patches(self.lab.project / "kernel-patches", self.order.line)
+        return {name for patch in patches for name in patch.functions}
 
     def past_problems(self, log: str, allowed: Sequence[logs.Allowed] = logs.ALLOWED) -> list[str]:
         """Return the same of a guest that is gone: the console is what is left of it."""

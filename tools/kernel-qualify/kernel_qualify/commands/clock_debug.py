@@ -102,5 +102,5 @@ def _find(order: Order, ground: Ground) -> list[str]:
         + ([] if FOUND in races else ["KCSAN has not found a race made on purpose"])
         + [f"the kernel does not say: {line}" for line in CHECKING if line not in log]
         + earlysleeps.not_suspended(earlysleeps.suspended(steered), suspends)
-        + [f"the kernel says: {head}" for head in logs.problems_of(log, OURS)]
+        + [f"the kernel says: {head}" for head in logs.problems_of(log, logs.mentions(OURS))]
     )

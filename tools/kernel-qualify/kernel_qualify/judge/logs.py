@@ -1,7 +1,7 @@
 """What the kernel's log must not say, and the exceptions to that, with their reasons."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from hotplug_common.guest import console
@@ -23,6 +23,9 @@ SIDE_BY_SIDE = 4
 """Two CPUs that report the same at the same time have their first lines so close together."""
 REPORT_LINES = 120
 """How far from its first line a report goes at the most."""
+KCSAN = "KCSAN: "
+RACE = re.compile(KCSAN + r"data-race in (\w+)[\w.+/]*(?: / (\w+))?")
+"""The head of a report of KCSAN: the functions that race, of which it may know one only."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +127,40 @@ def went_one_by_one(log: str) -> list[str]:
     return [console.plain(line) for line in log.splitlines() if "one by one because of" in line]
 
 
-def problems_of(log: str, places: str) -> list[str]:
-    """Return the same of a kernel with KCSAN: of the data races it finds, those in `places`.
+Ours = Callable[[Report], bool]
+"""Whether a race that KCSAN reports is one of the series."""
 
-    That is a pattern for functions and files. All others are those of the kernel below the series, and many.
+
+def mentions(places: str) -> Ours:
+    """Return whether a report mentions any of `places`, a pattern for functions and files."""
+    return lambda report: bool(re.search(places, report.text))
+
+
+def between(functions: Collection[str]) -> Ours:
+    """Return whether one of the two functions that race is among `functions`.
+
+    A trace is no help for CPU hotplug: its thread runs each callback of the kernel.
+    """
+
+    def ours(report: Report) -> bool:
+        racing = RACE.search(report.head)
+        return racing is not None and not set(racing.groups()).isdisjoint(functions)
+
+    return ours
+
+
+def problems_of(log: str, ours: Ours) -> list[str]:
+    """Return the same of a kernel with KCSAN: of the data races it finds, those that are `ours`.
+
+    All others are those of the kernel below the series, and many.
     """
     return [
         report.head
         for report in reports(log.splitlines())
-        if not report.allowed_by(ALLOWED) and ("KCSAN: " not in report.head or re.search(places, report.text))
+        if not report.allowed_by(ALLOWED) and (KCSAN not in report.head or ours(report))
     ]
+
+
+def saw_no_race(log: str) -> list[str]:
+    """Return a problem where KCSAN has reported no race at all: stock has some, so it has not looked."""
+    return [] if RACE.search(log) else ["KCSAN has reported no race, not even one of the stock kernel"]

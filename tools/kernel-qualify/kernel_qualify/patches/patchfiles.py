@@ -8,6 +8,8 @@ from pathlib import Path
 
 from hotplug_common.kernel import lines, series
 
+FUNCTION = re.compile(r"(?:@@ \S+ \S+ @@ .*?|[ +](?!typedef\b)(?:[a-zA-Z_][\w \t*]*)?)\b(\w+)\([^;]*$")
+"""What begins the definition of a function in a diff, or stands above a hunk of it."""
 SUBJECT = re.compile(r"\[PATCH\] (?P<prefix>[\w/., :-]+): (?P<summary>.+)")
 
 
@@ -58,6 +60,16 @@ class PatchFile:
     def touched(self) -> list[str]:
         """The files that exist with the patch applied and differ because of it."""
         return touched_by(self.path.read_text())
+
+    @property
+    def functions(self) -> set[str]:
+        """The functions of C files that the diff changes or adds, and macros that define one.
+
+        They are those that git names above a hunk, and definitions within it that stay or come.
+        """
+        parts = re.split(r"^diff --git ", self.path.read_text(), flags=re.MULTILINE)[1:]
+        lines = [line for part in parts if re.match(r"\S+\.[ch] ", part) for line in part.splitlines()]
+        return {found[1] for line in lines if (found := FUNCTION.match(line))}
 
     @property
     def created(self) -> list[str]:
