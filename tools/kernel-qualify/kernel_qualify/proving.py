@@ -46,6 +46,9 @@ KASAN = "kasan"
 """The fragment that takes more memory, and the radix MMU on ppc64le."""
 KCSAN = "kcsan"
 """The fragment with which only the races of the series count."""
+KCSAN_WORDS = "kcsan.udelay_task=2000 kcsan.udelay_interrupt=400 kcsan.skip_watch=1000"
+"""Longer and more watches: by default, KCSAN watches one access in 4,000 for 80 us, in which few vCPUs of a
+guest have a turn on the host's CPUs."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +195,7 @@ class Proving:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
         if self.order.kasan:
             append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
+        append += f" {KCSAN_WORDS}" if KCSAN in self.order.fragments else ""
         self._watched(*words, "--append", f"{LOUD} {append}".strip())
         self.send(archive(), ARCHIVE)
 
