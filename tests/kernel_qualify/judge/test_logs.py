@@ -183,6 +183,24 @@ def test_a_race_counts_if_one_of_the_two_is_ours_and_not_by_its_trace(function: 
     assert len(logs.problems_of(log, ours)) == count + 1
 
 
+LIBRARY_RACE = """\
+[   63.6] BUG: KCSAN: data-race in _find_next_bit+0x50/0x1c0
+[   63.7]
+[   63.8] race at unknown origin, with read to 0xc0000000013b2180 of 8 bytes by interrupt on cpu 1:
+[   63.9]  _find_next_bit+0x50/0x1c0
+[   64.0]  {}+0x1fc/0x5b0
+[   64.1]  handle_softirqs+0x264/0x700
+"""
+
+
+@pytest.mark.parametrize(
+    ("caller", "count"), [("cpu_successor", 1), ("_nohz_idle_balance", 0), ("cpu_successor.isra.0", 1)]
+)
+def test_a_race_in_a_function_of_the_library_is_its_callers(caller: str, count: int) -> None:
+    ours = logs.between({"cpu_successor", "handle_softirqs"})
+    assert len(logs.problems_of(LIBRARY_RACE.format(caller), ours)) == count
+
+
 def test_a_kernel_in_which_kcsan_sees_no_race_has_not_looked() -> None:
     assert logs.saw_no_race(QUIET + "kcsan: enabled early\n")
     assert logs.saw_no_race(RACES.format("other")) == []

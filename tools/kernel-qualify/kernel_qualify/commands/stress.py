@@ -58,7 +58,7 @@ were; lockdep, RCU, the allocators and the scheduler have nothing to report.""",
         examples="""examples:
   kernel-qualify stress --switches 40
   kernel-qualify stress --line 7.3 --fragment kasan
-  kernel-qualify stress --fragment kcsan --switches 30
+  kernel-qualify stress --fragment kcsan --switches 6
   kernel-qualify stress --like powernv9 --cores 4
   kernel-qualify stress --arch x86_64 --cores 4 --fragment rt
   kernel-qualify stress --append 'threadirqs rcutree.use_softirq=0'""",

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from hotplug_common.guest import console
 
@@ -26,6 +27,9 @@ REPORT_LINES = 120
 KCSAN = "KCSAN: "
 RACE = re.compile(KCSAN + r"data-race in (\w+)[\w.+/]*(?: / (\w+))?")
 """The head of a report of KCSAN: the functions that race, of which it may know one only."""
+FRAME = re.compile(r"^ (\w+)[\w.]*\+0x")
+LIBRARY = re.compile(r"_find_|__bitmap_|mem(?:cpy|move|set|cmp)$")
+"""Functions that access what their caller has: a race in one of them is the caller's."""
 
 
 @dataclass(frozen=True)
@@ -139,14 +143,18 @@ def mentions(places: str) -> Ours:
 def between(functions: Collection[str]) -> Ours:
     """Return whether one of the two functions that race is among `functions`.
 
-    A trace is no help for CPU hotplug: its thread runs each callback of the kernel.
+    The rest of a trace is no help for CPU hotplug: its thread runs each callback of the kernel.
     """
+    return lambda report: not _racing(report).isdisjoint(functions)
 
-    def ours(report: Report) -> bool:
-        racing = RACE.search(report.head)
-        return racing is not None and not set(racing.groups()).isdisjoint(functions)
 
-    return ours
+def _racing(report: Report) -> set[str]:
+    """Return the functions that race, and the callers of those that are of the library."""
+    head = RACE.search(report.head)
+    found = {name for name in head.groups() if name} if head else set()
+    frames = [frame[1] for frame in map(FRAME.search, report.lines) if frame]
+    callers = {caller for callee, caller in pairwise(frames) if LIBRARY.match(callee)}
+    return found | callers
 
 
 def problems_of(log: str, ours: Ours) -> list[str]:
