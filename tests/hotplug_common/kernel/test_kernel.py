@@ -250,6 +250,13 @@ def test_cache_key_depends_on_every_input_and_on_nothing_else() -> None:
     assert key(patches=[replace(a, name="renamed", path=Path("/elsewhere")), b]) == key()
 
 
+def test_cache_key_does_not_depend_on_messages() -> None:
+    first = Patch("a", Path("a"), b"Subject: A\n\nWhy.\n---\n\ndiff --git a/a b/a\n+x\n")
+    other = replace(first, content=first.content.replace(b"Why.", b"Because."))
+    assert key(patches=[first]) == key(patches=[other])
+    assert key(patches=[first]) != key(patches=[replace(other, content=other.content.replace(b"+x", b"+y"))])
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": "other"}', '{"schema": "lpar-lab/kernel/1"}'])
 def test_a_foreign_artefact_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "artifact.json"

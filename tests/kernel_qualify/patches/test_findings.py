@@ -1,27 +1,34 @@
 """Findings that are kept: found again for the very same input, and for nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hotplug_common.kernel.series import Patch
 from kernel_qualify.patches import findings
 from kernel_qualify.patches.findings import Finding
 
 FOUND = frozenset({Finding("kernel/cpu.c", "warning: one"), Finding("kernel/cpu.c", "warning: another")})
 
 
-PATCH = b"Subject: [PATCH] cpu: Change\n\nWhy.\n---\n cpu.c | 1 +\n\ndiff --git a/cpu.c b/cpu.c\n+x\n"
+CONTENT = b"Subject: [PATCH] cpu: Change\n\nWhy.\n---\n cpu.c | 1 +\n\ndiff --git a/cpu.c b/cpu.c\n+x\n"
+PATCH = Patch("a", Path("a"), CONTENT)
+
+
+def with_change(old: bytes, new: bytes) -> Patch:
+    return replace(PATCH, content=CONTENT.replace(old, new))
 
 
 def test_a_state_is_what_is_in_the_files() -> None:
     first = findings.state("source", [PATCH])
-    assert findings.state("source", [PATCH.replace(b"Why.", b"Because.")]) == first
+    assert findings.state("source", [with_change(b"Why.", b"Because.")]) == first
     others = [
         findings.state("another source", [PATCH]),
         findings.state("source", []),
         findings.state("source", [PATCH, PATCH]),
-        findings.state("source", [PATCH.replace(b"+x", b"+y")]),
-        findings.state("source", [PATCH.replace(b"a/cpu.c", b"a/new.c")]),
+        findings.state("source", [with_change(b"+x", b"+y")]),
+        findings.state("source", [with_change(b"a/cpu.c", b"a/new.c")]),
     ]
     assert len({first, *others}) == 1 + len(others)
 

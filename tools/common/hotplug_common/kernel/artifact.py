@@ -135,11 +135,11 @@ def cache_key(
     compiler: str,
     variant: str,
 ) -> str:
-    """Hash everything that decides what the image holds; 64 hexadecimal digits."""
+    """Hash what decides what an image holds; 64 hexadecimal digits. The messages of patches do not."""
     inputs = {
         "recipe": RECIPE,
         "source": source_sha256,
-        "patches": [hashlib.sha256(patch.content).hexdigest() for patch in patches],
+        "patches": [hashlib.sha256(patch.diff).hexdigest() for patch in patches],
         "fragments": [hashlib.sha256(fragment.content.encode()).hexdigest() for fragment in fragments],
         "arch": arch,
         "compiler": compiler,

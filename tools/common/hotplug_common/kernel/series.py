@@ -30,6 +30,12 @@ class Patch:
     path: Path
     content: bytes
 
+    @property
+    def diff(self) -> bytes:
+        """What changes the tree: all but the message."""
+        _, start, diff = self.content.partition(b"\ndiff --git ")
+        return start + diff or self.content
+
 
 def parse(text: str, where: str = "series") -> list[str]:
     """Return the patch names listed in `text`: one a line, `#` starts a comment.

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
+from hotplug_common.kernel.series import Patch
+
 
 @dataclass(frozen=True, order=True)
 class Finding:
@@ -27,12 +29,11 @@ class Finding:
         return f"{self.file}: {self.text}"
 
 
-def state(source: str, patches: Iterable[bytes]) -> str:
+def state(source: str, patches: Iterable[Patch]) -> str:
     """Hash the files of a tree: a source, by its digest, with patches. Their messages change no file."""
     digest = hashlib.sha256(source.encode())
     for patch in patches:
-        _, start, diff = patch.partition(b"\ndiff --git ")
-        digest.update(hashlib.sha256(start + diff).digest())
+        digest.update(hashlib.sha256(patch.diff).digest())
     return digest.hexdigest()
 
 

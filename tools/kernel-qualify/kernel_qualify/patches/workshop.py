@@ -158,7 +158,7 @@ class Workshop:
         return self.paths.cache / "findings" / f"{key}.json"
 
     def _key(self, count: int, files: Sequence[str]) -> str:
-        state = findings.state(self.source.ref.sha256, (patch.content for patch in self.patches[:count]))
+        state = findings.state(self.source.ref.sha256, self.patches[:count])
         configs = [
             text for arch in ARCHES for text in fragments_of(self.paths.patches, arch, self.source.line)
         ]
