@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 import lpar_lab.cli
-from hotplug_common.kernel import artifact
+from hotplug_common.kernel import artifact, origin
 from hotplug_host.errors import ExitCode, ToolError
 from kernel_qualify import cli, options
 from kernel_qualify.commands import everything, inject, speed, stress
@@ -153,6 +153,18 @@ def test_the_lab_understands_what_it_is_told(order: Order) -> None:
     assert build.arch == order.arch
     assert order.kasan is ("kasan" in str(vars(build)))
     assert order.line in vars(build).values()
+
+
+def test_a_distributions_configuration_is_built_with_what_a_guest_boots_from(tmp_path: Path) -> None:
+    config = tmp_path / "debian.config"
+    order = options.order(parse("speed", "--config-from", str(config)))
+    build = lpar_lab.cli.parser().parse_args(["build-kernel", *order.lineage, *order.built()])
+    assert (build.config_from, build.variant) == (str(config), "patched")
+    assert {"VIRTIO_BLK=y", "EXT4_FS=y"} <= set(build.enable)
+    assert origin.read_modules(build.trim_to)[0] == ["virtio_blk", "virtio_net"]
+    config.write_text("CONFIG_SMP=y\n")
+    before = options.facts(parse("speed"))
+    assert options.facts(parse("speed", "--config-from", str(config))) != before
 
 
 def test_modes_are_read_by_commas() -> None:

@@ -209,6 +209,13 @@ def test_kcsan_watches_longer_than_a_vcpu_waits_for_its_turn(
     assert ("kcsan.udelay_task=2000" in str(booted.words[-1]).split()) is longer
 
 
+def test_a_guest_boots_the_kernel_with_a_distributions_configuration(tmp_path: Path) -> None:
+    booted = Booted(tmp_path, os.getpid(), f"print({str(tmp_path / 'artifact.json')!r})")
+    order = replace(ORDER, config=tmp_path / "debian.config")
+    proving.Proving(booted, order, tmp_path, lambda _: None).boot()  # type: ignore[arg-type]
+    assert booted.words[booted.words.index("--kernel") + 1] == str(tmp_path / "artifact.json")
+
+
 def test_a_script_gets_its_options_as_they_are(tmp_path: Path) -> None:
     """SSH gives them to the guest's shell in one line."""
     booted = Booted(tmp_path, os.getpid(), "pass")

@@ -71,6 +71,13 @@ def test_a_miss_is_a_problem(run: Run, word: str) -> None:
     assert any(word in problem for problem in gains.problems(run))
 
 
+def test_a_distributions_configuration_has_no_target_but_its_counts_are_judged() -> None:
+    slow = replace(run_of(patched=2.0), config="debian-7.3.config")
+    assert gains.problems(slow) == []
+    assert "one by one because of x:online" in str(gains.problems(with_off(slow, serially=("x:online",))))
+    assert slow.guest == "ppc64le, 2 x 8, debian-7.3.config"
+
+
 def test_an_unusual_guest_has_no_target_but_its_counts_are_judged() -> None:
     assert gains.problems(run_of(cores=3, patched=2.0)) == []
     assert gains.problems(with_off(run_of(cores=3), rendezvous=9)) != []

@@ -84,6 +84,17 @@ def add_fragments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add --config-from."""
+    parser.add_argument(
+        "--config-from",
+        type=Path,
+        metavar="FILE",
+        help="a distribution's configuration in place of the lab's, as for lpar-lab build-kernel, with what a"
+        " guest needs built in, and few modules",
+    )
+
+
 def add_guest(parser: argparse.ArgumentParser) -> None:
     """Add all options of order(): for a guest of any kind, in which one kernel is looked at."""
     for add in (add_line, add_arch, add_shape, add_like, add_variant, add_fragments):
@@ -143,6 +154,7 @@ def order(arguments: argparse.Namespace, **fixed: object) -> Order:
         variant=getattr(arguments, "variant", series.PATCHED),
         kernel=getattr(arguments, "kernel", None),
         like=like,
+        config=getattr(arguments, "config_from", None),
     )
     chosen = replace(chosen, **fixed)  # type: ignore[arg-type]
     qemu.check(arch.by_name(chosen.arch), chosen.cores, chosen.threads, "tcg", like=chosen.like)

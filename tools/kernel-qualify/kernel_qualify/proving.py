@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,6 +42,10 @@ BOOT_S = 5400.0
 """Kernel and base disk may have to be built first."""
 LOUD = "loglevel=8 log_buf_len=8M"
 """The console is the record that survives a crash, so it gets everything the kernel logs."""
+MODULES = PACKAGE / "guest-modules.txt"
+"""What of a distribution's modules is built, beside those that a host needs in any case."""
+IN_IMAGE = ("DEVTMPFS_MOUNT=y", "EXT4_FS=y", "VIRTIO_BLK=y", "VIRTIO_NET=y", "VIRTIO_PCI=y")
+"""What a guest needs in the image, where distributions have modules and an initial RAM disk."""
 KASAN = "kasan"
 """The fragment that takes more memory, and the radix MMU on ppc64le."""
 KCSAN = "kcsan"
@@ -64,6 +68,8 @@ class Order:
     kernel: Path | None = None
     like: str = ""
     """What the guest is like, beside the lab's own; see qemu.Machine."""
+    config: Path | None = None
+    """A distribution's configuration, in place of the lab's."""
 
     @property
     def lineage(self) -> list[str]:
@@ -73,6 +79,9 @@ class Order:
     def built(self, more: Sequence[str] = ()) -> list[str]:
         """Return lpar-lab's words for variant and fragments, with `more` fragments first."""
         words = ["--variant", self.variant]
+        if self.config:
+            words += ["--config-from", str(self.config), "--trim-to", str(MODULES)]
+            words += [word for symbol in IN_IMAGE for word in ("--enable", symbol)]
         return words + [word for name in (*more, *self.fragments) for word in ("--fragment", name)]
 
     def up(self, more: Sequence[str] = ()) -> list[str]:
@@ -189,7 +198,8 @@ class Proving:
         `memory` is that many MiB more than such a guest has anyway; `words` are more of them for `lpar-lab
         up`. Raises ToolError with lpar-lab's code.
         """
-        words = ["up", self.name, *self.order.up(fragments), "--timeout", "1200", *words]
+        order = replace(self.order, kernel=self.build(self.order)) if self.order.config else self.order
+        words = ["up", self.name, *order.up(fragments), "--timeout", "1200", *words]
         cpus = self.order.cores * self.order.threads
         if self.order.kasan or memory:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]

@@ -69,13 +69,15 @@ with a crash kernel loaded), legacy (cpuN/online, CPU by CPU), legacy-expedited.
   kernel-qualify speed --cores 8 --iterations 2 --stock-modes plain,expedited
   kernel-qualify speed --bare --cores 64 --iterations 0 --append smt-enabled=off --stock-modes none
   kernel-qualify speed --arch x86_64 --cores 8 --boots 5
-  kernel-qualify speed --like powernv10 --cores 4""",
+  kernel-qualify speed --like powernv10 --cores 4
+  kernel-qualify speed --bare --config-from debian-7.3.config --line 7.3""",
     )
     options.add_line(parser)
     options.add_arch(parser)
     options.add_shape(parser)
     options.add_like(parser)
     options.add_fragments(parser)
+    options.add_config(parser)
     options.add_iterations(
         parser, "timed switches of each kind, default: %(default)s; 0: only the one that is counted"
     )
@@ -151,14 +153,23 @@ def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
     releases: dict[str, str] = {}
     chunks: dict[str, int] = {}
     shape = (order.arch, order.cores, order.threads)
-    place = (settings.bare, settings.one_thread, order.like)
+    config = order.config.name if order.config else ""
     kernels = [kernel for kernel, ways in settings.modes.items() if ways]
     for kernel in in_turns(kernels, settings.boots, ground.say):
         records = _measured(replace(order, variant=kernel), settings.modes[kernel], settings, ground)
         boots.append(gains.figures(kernel, records))
         facts = verdicts.the(records, "machine")
         releases[kernel], chunks[kernel] = facts["release"], gains.chunks(facts)
-        run = gains.Run(*shape, min(chunks.values()), releases, gains.joined(boots), *place)
+        run = gains.Run(
+            *shape,
+            min(chunks.values()),
+            releases,
+            gains.joined(boots),
+            bare=settings.bare,
+            one_thread=settings.one_thread,
+            like=order.like,
+            config=config,
+        )
         keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())
     for loss in gains.losses(run):

@@ -136,6 +136,8 @@ class Run:
     """whether all CPUs of a guest took turns on one thread of the emulator"""
     like: str = ""
     """what the guests were like, beside LPARs of the lab's own; see qemu.Machine"""
+    config: str = ""
+    """the file with the distribution's configuration that the kernels had, in place of the lab's"""
 
     @property
     def guest(self) -> str:
@@ -145,7 +147,7 @@ class Run:
     @property
     def place(self) -> tuple[str, ...]:
         """How the guests were run, in words: only runs of the same can be compared."""
-        words = (self.like, "bare" if self.bare else "", "one thread" if self.one_thread else "")
+        words = (self.like, "bare" if self.bare else "", "one thread" if self.one_thread else "", self.config)
         return tuple(word for word in words if word)
 
     @property
@@ -269,7 +271,7 @@ def problems(run: Run) -> list[str]:
             found.append(f"{count} {name} for {run.chunks} chunk(s)")
     reasons = sorted({*patched.serially} - {ALONE})
     found += [f"CPUs of a chunk went one by one because of {reason}" for reason in reasons]
-    target = None if run.like else TARGETS.get((run.arch, run.cpus))
+    target = None if run.like or run.config else TARGETS.get((run.arch, run.cpus))
     if target:
         for name, asked, gain in target.cells(run):
             if asked and gain and gain.times < asked:
