@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,21 +199,29 @@ class Booted(FakeLab):
         return self.script
 
 
-@pytest.mark.parametrize(("fragments", "longer"), [(("debug",), False), (("debug", "kcsan"), True)])
-def test_kcsan_watches_longer_than_a_vcpu_waits_for_its_turn(
-    fragments: tuple[str, ...], longer: bool, tmp_path: Path
-) -> None:
-    """By default, it reported no race at all in 30 switches under load."""
-    booted = Booted(tmp_path, os.getpid(), "pass")
-    order = replace(ORDER, fragments=fragments)
-    proving.Proving(booted, order, tmp_path, lambda _: None).boot()  # type: ignore[arg-type]
-    assert ("kcsan.udelay_task=2000" in str(booted.words[-1]).split()) is longer
+@pytest.mark.parametrize(
+    ("changed", "radix", "longer"),
+    [
+        ({"fragments": ("debug",)}, False, False),
+        ({"fragments": ("debug", "kcsan")}, False, True),
+        ({"fragments": ("debug", "kasan")}, True, False),
+        ({"fragments": ("debug", "kasan"), "arch": "x86_64"}, False, False),
+        ({"config": Path("debian.config")}, True, False),
+    ],
+)
+def test_a_kernel_gets_the_words_that_it_needs(changed: dict[str, Any], radix: bool, longer: bool) -> None:
+    """By default, KCSAN reported no race at all in 30 switches under load."""
+    words = replace(ORDER, **changed).words("quiet").split()
+    assert "quiet" in words
+    assert ("disable_radix=off" in words) is radix
+    assert ("kcsan.udelay_task=2000" in words) is longer
 
 
 def test_a_guest_boots_the_kernel_with_a_distributions_configuration(tmp_path: Path) -> None:
     booted = Booted(tmp_path, os.getpid(), f"print({str(tmp_path / 'artifact.json')!r})")
     order = replace(ORDER, config=tmp_path / "debian.config")
-    proving.Proving(booted, order, tmp_path, lambda _: None).boot()  # type: ignore[arg-type]
+    proving.Proving(booted, order, tmp_path, lambda _: None).boot(append="quiet")  # type: ignore[arg-type]
+    assert booted.words[-1] == order.words("quiet")
     assert booted.words[booted.words.index("--kernel") + 1] == str(tmp_path / "artifact.json")
 
 

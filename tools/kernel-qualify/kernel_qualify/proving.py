@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hotplug_common import bundle, process
+from hotplug_common.arch import PPC64LE
 from hotplug_common.guest import console, deadlock
 from hotplug_common.guest.deadlock import DeadlockError
 from hotplug_common.kernel import artifact, series
@@ -50,6 +51,7 @@ KASAN = "kasan"
 """The fragment that takes more memory, and the radix MMU on ppc64le."""
 KCSAN = "kcsan"
 """The fragment with which only the races of the series count."""
+RADIX = "disable_radix=off"
 KCSAN_WORDS = "kcsan.udelay_task=2000 kcsan.udelay_interrupt=400 kcsan.skip_watch=1000"
 """Longer and more watches: by default, KCSAN watches one access in 4,000 for 80 us, in which few vCPUs of a
 guest have a turn on the host's CPUs."""
@@ -92,8 +94,17 @@ class Order:
 
     @property
     def kasan(self) -> bool:
-        """Whether KASAN was ordered, which takes memory, and on ppc64le the radix MMU."""
+        """Whether KASAN was ordered, which takes memory."""
         return KASAN in self.fragments
+
+    def words(self, append: str) -> str:
+        """Return the words for the kernel's command line: those that the kernel needs, and `append`.
+
+        KASAN needs the radix MMU, and a distribution's kernel may hang on an emulated hash MMU.
+        """
+        radix = self.arch == PPC64LE.name and (self.kasan or self.config)
+        kcsan = KCSAN in self.fragments
+        return " ".join(filter(None, [LOUD, append, RADIX if radix else "", KCSAN_WORDS if kcsan else ""]))
 
 
 class SilenceError(ToolError):
@@ -203,10 +214,7 @@ class Proving:
         cpus = self.order.cores * self.order.threads
         if self.order.kasan or memory:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
-        if self.order.kasan:
-            append += " disable_radix=off" if self.order.arch == "ppc64le" else ""
-        append += f" {KCSAN_WORDS}" if KCSAN in self.order.fragments else ""
-        self._watched(*words, "--append", f"{LOUD} {append}".strip())
+        self._watched(*words, "--append", self.order.words(append))
         self.send(archive(), ARCHIVE)
 
     def start(self) -> None:
@@ -286,7 +294,7 @@ class Proving:
                 (self.order.cores, self.order.threads),
                 (name, *options),
                 files=every,
-                extra=f"{LOUD} {append}".strip(),
+                extra=self.order.words(append),
                 extra_mb=memory,
                 one_thread=one_thread,
                 icount=icount,

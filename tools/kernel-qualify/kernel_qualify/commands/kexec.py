@@ -14,14 +14,13 @@ from kernel_qualify import options
 from kernel_qualify.guest.kexecs import IMAGE, LEFT
 from kernel_qualify.judge import kexecs
 from kernel_qualify.proof import Ground, Proof
-from kernel_qualify.proving import Order
+from kernel_qualify.proving import RADIX, Order
 
 if TYPE_CHECKING:
     from hotplug_host.subcommands import Commands
 
 NAME = "kexec"
 LIMIT_S = 2 * 3600
-RADIX = "disable_radix=off"
 
 
 def add(commands: Commands) -> None:
