@@ -160,7 +160,7 @@ def test_a_distributions_configuration_is_built_with_what_a_guest_boots_from(tmp
     order = options.order(parse("speed", "--config-from", str(config)))
     build = lpar_lab.cli.parser().parse_args(["build-kernel", *order.lineage, *order.built()])
     assert (build.config_from, build.variant) == (str(config), "patched")
-    assert {"VIRTIO_BLK=y", "EXT4_FS=y"} <= set(build.enable)
+    assert {"VIRTIO_BLK=y", "EXT4_FS=y", "FUNCTION_PROFILER=y"} <= set(build.enable)
     assert origin.read_modules(build.trim_to)[0] == ["virtio_blk", "virtio_net"]
     config.write_text("CONFIG_SMP=y\n")
     before = options.facts(parse("speed"))

@@ -89,6 +89,16 @@ def test_the_rendezvous_of_a_change_of_clocks_is_not_counted(
     assert counter.count() == 2
 
 
+def test_a_kernel_that_cannot_count_is_no_kernel_without_rendezvous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's configuration has no profile of functions, and each count of it was 0."""
+    (tmp_path / "set_ftrace_filter").touch()
+    monkeypatch.setattr(machine, "TRACING", tmp_path)
+    with pytest.raises(SystemExit, match="CONFIG_FUNCTION_PROFILER"):
+        machine.Rendezvous()
+
+
 def test_pieces_of_chunks_are_added_up() -> None:
     line = (
         "  kworker/0:1-12  [000] ..... 100.1: cpuhp_bulk_chunk: down cpus: 0001-0015 asked: 14 done: 14"

@@ -45,8 +45,10 @@ LOUD = "loglevel=8 log_buf_len=8M"
 """The console is the record that survives a crash, so it gets everything the kernel logs."""
 MODULES = PACKAGE / "guest-modules.txt"
 """What of a distribution's modules is built, beside those that a host needs in any case."""
-IN_IMAGE = ("DEVTMPFS_MOUNT=y", "EXT4_FS=y", "VIRTIO_BLK=y", "VIRTIO_NET=y", "VIRTIO_PCI=y")
+BOOTED_FROM = ("DEVTMPFS_MOUNT", "EXT4_FS", "VIRTIO_BLK", "VIRTIO_NET", "VIRTIO_PCI")
 """What a guest needs in the image, where distributions have modules and an initial RAM disk."""
+IN_IMAGE = (*BOOTED_FROM, "FUNCTION_PROFILER")
+"""With what counts calls, which Debian's kernels lack."""
 KASAN = "kasan"
 """The fragment that takes more memory, and the radix MMU on ppc64le."""
 KCSAN = "kcsan"
@@ -83,7 +85,7 @@ class Order:
         words = ["--variant", self.variant]
         if self.config:
             words += ["--config-from", str(self.config), "--trim-to", str(MODULES)]
-            words += [word for symbol in IN_IMAGE for word in ("--enable", symbol)]
+            words += [word for symbol in IN_IMAGE for word in ("--enable", f"{symbol}=y")]
         return words + [word for name in (*more, *self.fragments) for word in ("--fragment", name)]
 
     def up(self, more: Sequence[str] = ()) -> list[str]:

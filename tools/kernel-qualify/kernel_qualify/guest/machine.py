@@ -33,6 +33,7 @@ CHUNK = Path(BULK_CHUNK)
 EXPEDITED = Path(rcu.RCU_EXPEDITED)
 CLOCKSOURCE = Path(clocksources.CURRENT)
 TRACING = Path(counters.TRACING_DIRS[0])
+PROFILE = "function_profile_enabled"
 CHUNK_EVENT = TRACING / "events" / bulktrace.EVENT
 CGROUPS = Path("/sys/fs/cgroup")
 RENDEZVOUS = "stop_machine_cpuslocked"
@@ -231,10 +232,12 @@ class Calls:
         self.functions = functions
         profile = (*functions, CLOCK_CHANGE)
         mount_tracing()
-        write(TRACING / "function_profile_enabled", 0)
+        if not (TRACING / PROFILE).exists():
+            sys.exit("the kernel cannot count calls: build it with CONFIG_FUNCTION_PROFILER")
+        write(TRACING / PROFILE, 0)
         for function in profile:  # one write takes one
             write(TRACING / "set_ftrace_filter", function)
-        write(TRACING / "function_profile_enabled", 1)
+        write(TRACING / PROFILE, 1)
         # Switching it on makes 7.3 wait for grace periods, in a worker which may still be at it.
         time.sleep(SETTLE_S)
         self._before = dict.fromkeys(profile, 0)
@@ -252,7 +255,7 @@ class Calls:
 
     def stop(self) -> None:
         """Count no longer: the profile slows down what it counts."""
-        write(TRACING / "function_profile_enabled", 0)
+        write(TRACING / PROFILE, 0)
 
 
 class Rendezvous(Calls):
