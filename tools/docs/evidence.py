@@ -260,7 +260,7 @@ def _of_data(path: Path, *, patches: str, conditions: str, seen: str, date: date
     return Entry(
         kind.test,
         figures.line_of(path),
-        run.releases[PATCHED].partition("-")[0],
+        run.releases[PATCHED].partition("-patched-")[0].removesuffix("-smt"),
         arch,
         patches,
         conditions,
