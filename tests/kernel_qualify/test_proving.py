@@ -225,6 +225,15 @@ def test_a_guest_boots_the_kernel_with_a_distributions_configuration(tmp_path: P
     assert booted.words[booted.words.index("--kernel") + 1] == str(tmp_path / "artifact.json")
 
 
+def test_a_guest_that_is_timed_boots_that_kernel_too(tmp_path: Path) -> None:
+    """`lpar-lab up` builds no kernel with a distribution's configuration."""
+    booted = Booted(tmp_path, os.getpid(), f"print({str(tmp_path / 'artifact.json')!r})")
+    order = replace(ORDER, config=tmp_path / "debian.config")
+    proving.Proving(booted, order, tmp_path, lambda _: None).start()  # type: ignore[arg-type]
+    assert "--kernel" in booted.words
+    assert "--config-from" not in booted.words
+
+
 def test_a_script_gets_its_options_as_they_are(tmp_path: Path) -> None:
     """SSH gives them to the guest's shell in one line."""
     booted = Booted(tmp_path, os.getpid(), "pass")

@@ -81,7 +81,7 @@ def digest(proof: Proof, paths: Paths) -> str:
     if proof.line in lines.branches(patches):
         files += patches.glob(f"*/{lines.load(patches, proof.line).of}/*")
     files += [*patches.glob(f"*/{proof.line}/*"), *(patches / series.EXPERIMENTS).glob("*/*.patch")]
-    files += [path for path in PROGRAM.rglob("*") if path.suffix in (".py", ".sh", ".c", ".config")]
+    files += [path for path in PROGRAM.rglob("*") if path.suffix in (".py", ".sh", ".c", ".config", ".txt")]
     files += [value for value in proof.facts.values() if isinstance(value, Path) and value.is_file()]
     for file in sorted(files):
         content.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

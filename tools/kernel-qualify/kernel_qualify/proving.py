@@ -211,8 +211,7 @@ class Proving:
         `memory` is that many MiB more than such a guest has anyway; `words` are more of them for `lpar-lab
         up`. Raises ToolError with lpar-lab's code.
         """
-        order = replace(self.order, kernel=self.build(self.order)) if self.order.config else self.order
-        words = ["up", self.name, *order.up(fragments), "--timeout", "1200", *words]
+        words = ["up", self.name, *self._up(fragments), "--timeout", "1200", *words]
         cpus = self.order.cores * self.order.threads
         if self.order.kasan or memory:
             words += ["--memory", str(1024 + memory + (128 if self.order.kasan else 16) * cpus)]
@@ -221,7 +220,14 @@ class Proving:
 
     def start(self) -> None:
         """Start the guest as `lpar-lab up` does: what it logs must not slow what is timed there."""
-        self._watched("up", self.name, *self.order.up())
+        self._watched("up", self.name, *self._up())
+
+    def _up(self, fragments: Sequence[str] = ()) -> list[str]:
+        """Return the order's words for `lpar-lab up`, which builds no distribution's configuration."""
+        if not self.order.config:
+            return self.order.up(fragments)
+        order = replace(self.order, fragments=(*fragments, *self.order.fragments))
+        return replace(order, kernel=self.build(order)).up()
 
     def send(self, content: bytes, path: str) -> None:
         """Write a file in the guest."""

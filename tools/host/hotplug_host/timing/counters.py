@@ -24,6 +24,7 @@ Durations = dict[str, float]
 Number = TypeVar("Number", int, float)
 
 TRACING_DIRS = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
+PROFILE = "function_profile_enabled"
 #: Count name to kernel function: the first of these that a kernel can trace. 7.3 has the locked one inlined
 #: into the other, where 6.12 has both and its cpusets call the locked one only. Without these a count means
 #: nothing, so each has to be there.
@@ -174,7 +175,7 @@ class FunctionProfileCounter(Counter):
 
     def problem(self) -> str | None:
         """Return what keeps the function profiler from working here."""
-        enabled = self._fs.read_optional(self._file("function_profile_enabled"))
+        enabled = self._fs.read_optional(self._file(PROFILE))
         if enabled is None:
             return "the kernel lacks CONFIG_FUNCTION_PROFILER (no function_profile_enabled)"
         if enabled != "0":
@@ -218,10 +219,10 @@ class FunctionProfileCounter(Counter):
             self._fs.write(self._file("tracing_thresh"), "0")  # it would hide quick functions
         # The profiler takes the filter over when it is switched on, so this comes first.
         self._fs.write(self._file("set_ftrace_filter"), "\n".join(self._timed.values()) + "\n")
-        self._fs.write(self._file("function_profile_enabled"), "1")
+        self._fs.write(self._file(PROFILE), "1")
 
     def _stop(self) -> None:
-        self._fs.write(self._file("function_profile_enabled"), "0")
+        self._fs.write(self._file(PROFILE), "0")
         self._fs.write(self._file("set_ftrace_filter"), f"{self._saved_filter}\n")
         if self._saved_threshold not in (None, "0"):
             self._fs.write(self._file("tracing_thresh"), str(self._saved_threshold))

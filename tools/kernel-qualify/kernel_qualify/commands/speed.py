@@ -153,7 +153,6 @@ def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
     releases: dict[str, str] = {}
     chunks: dict[str, int] = {}
     shape = (order.arch, order.cores, order.threads)
-    config = order.config.name if order.config else ""
     kernels = [kernel for kernel, ways in settings.modes.items() if ways]
     for kernel in in_turns(kernels, settings.boots, ground.say):
         records = _measured(replace(order, variant=kernel), settings.modes[kernel], settings, ground)
@@ -168,7 +167,7 @@ def _find(order: Order, settings: Settings, ground: Ground) -> list[str]:
             bare=settings.bare,
             one_thread=settings.one_thread,
             like=order.like,
-            config=config,
+            config=order.config.name if order.config else "",
         )
         keeping.save(run, ground.results / "speed.json")
     out(gains.table([run]).rstrip())
