@@ -17,8 +17,3 @@ CPUS_PER_FQS_JIFFY = 256
 def fqs_delay(base: int, cpus: int) -> int:
     """Return the jiffies that rcu_init_geometry() chooses for so many CPUs; `base` is one of `FQS_BASES`."""
     return base + cpus // CPUS_PER_FQS_JIFFY
-
-
-def fqs_base(delay: int, cpus: int) -> int | None:
-    """Return the base from which the kernel chose a delay (jiffies); None where it did not."""
-    return next((base for base in FQS_BASES if fqs_delay(base, cpus) == delay), None)
