@@ -20,9 +20,16 @@ OPERATIONS = {"cpuhp_smt_disable": "off", "cpuhp_smt_enable": "on"}
 """The kernel's functions that begin a switch."""
 END = "control_show"
 """Shows smt/control, which the guest's script reads after each switch."""
-ROLES = {**dict.fromkeys(OPERATIONS, "b"), END: "e", "__cpu_disable": "t", "multi_cpu_stop": "w"}
+ROLES = {
+    **dict.fromkeys(OPERATIONS, "b"),
+    END: "e",
+    "__cpu_disable": "t",
+    "multi_cpu_stop": "w",
+    "stop_machine_yield": "w",
+}
 """What the functions are for the plugin, see plugin/profile.c. A CPU's turn goes from __cpu_disable(), with
-which take_cpu_down() begins, until it waits for the others again."""
+which take_cpu_down() begins, until it waits for the others again: on stock in multi_cpu_stop(), on a patched
+kernel in take_cpus_down() before, until the last CPU of the chunk has had its turn."""
 MOST_GROWTH = 0.10
 """What one CPU costs may grow by this from the smallest guest to the largest."""
 TOP = 12
@@ -52,6 +59,7 @@ WAITING = frozenset(
         "take_cpus_down",
         "rcu_momentary_eqs",
         "rcu_momentary_dyntick_idle",
+        "rcu_preempt_deferred_qs",  # 7.3 calls it from rcu_momentary_eqs(), and seldom from elsewhere
         "pseries_stop_machine_yield",
         "yield_to_preempted",
     ]
@@ -61,10 +69,12 @@ SPINNING = frozenset(
     [
         "__cpu_up",
         "smp_call_function_single",
+        "__smp_call_function_single",  # the same of 7.3
         "smp_call_function_many_cond",
         "splpar_spin_yield",
         "ktime_get",
         "ktime_get_update_offsets_now",
+        "timekeeping_valid_for_hres",
         "get_jiffies_update",
         "lock_timer_base",
         "__timer_delete_sync",
