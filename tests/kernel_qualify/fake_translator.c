@@ -37,8 +37,7 @@ void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*cb)(uint64_t, str
 
 void qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(struct qemu_plugin_tb *tb, int op, u64_entry entry, uint64_t imm)
 {
-	(void)op;
-	add(tb, (struct op){ '+', entry, imm, NULL, NULL });
+	add(tb, (struct op){ op ? '=' : '+', entry, imm, NULL, NULL });
 }
 
 void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb, vcpu_cb cb, int flags, int cond,
@@ -108,6 +107,8 @@ int main(int argc, char **argv)
 
 			if (op->kind == '+')
 				*entry += op->value;
+			else if (op->kind == '=')
+				*entry = op->value;
 			else if (op->kind == 'x' || *entry != op->value)
 				op->cb(vcpu, op->data);
 		}

@@ -18,9 +18,11 @@ PLACES = {
     "show": 0x30000,
     "disable": 0x40000,
     "stop": 0x50000,
-    "end": 0x60000,
+    "yield": 0x60000,
+    "lock": 0x70000,
+    "end": 0x80000,
 }
-ROLES = {"off": "b", "show": "e", "disable": "t", "stop": "w"}
+ROLES = {"off": "b", "show": "e", "disable": "t", "stop": "w", "yield": "s", "lock": "l"}
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +77,31 @@ def test_a_turn_lasts_until_its_cpu_waits_again(emulator: Path, tmp_path: Path) 
     # Without the block that begins it, with the first one of waiting.
     assert [cpu[1:] for cpu in found["cpus"]] == [[0, 0, 0], [1, 9, 9], [1, 9, 9], [0, 0, 0]]
     assert found["turn_functions"] == {"work": 14, "stop": 4}
+
+
+def test_what_waiting_functions_call_is_waiting_too(emulator: Path, tmp_path: Path) -> None:
+    turn = [("disable", 3), ("lock", 6), ("yield", 2), ("lock", 6), ("yield", 2), ("lock", 6), ("stop", 2)]
+    (found,) = spans(
+        emulator,
+        tmp_path,
+        (0, "off", 5),
+        *((0, "stop", 2), (0, "lock", 6), (0, "lock", 6), (0, "work", 7), (0, "lock", 6)),
+        *((1, *block) for block in turn),
+        (0, "show", 4),
+    )
+    waits = {"(waiting)": 12, "(spinning)": 12}
+    assert found["functions"] == {
+        **waits,
+        "work": 7,
+        "lock": 12,
+        "yield": 4,
+        "stop": 4,
+        "disable": 3,
+        "show": 4,
+    }
+    # A CPU that spins has not had its turn yet.
+    assert found["turn_functions"] == {"(spinning)": 12, "lock": 6, "yield": 4, "stop": 2}
+    assert found["cpus"][1] == [27, 1, 24, 24]
 
 
 def test_code_without_translation_of_addresses_is_the_kernel_s(emulator: Path, tmp_path: Path) -> None:

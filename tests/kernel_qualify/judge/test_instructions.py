@@ -24,6 +24,8 @@ c000000000100300 T __cpu_disable
 c000000000100300 T alias_of_it
 c000000000200000 t multi_cpu_stop
 c000000000200080 T stop_machine_yield
+c0000000002000c0 T _find_next_bit
+c0000000002000e0 T splpar_spin_yield
 c000000000200100 d some_data
 c000000000200200 T _etext
 c008000000000000 t init_module [lpfc]
@@ -75,10 +77,10 @@ def test_the_function_of_a_role_is_the_one_beside_those_that_switch() -> None:
     lines = instructions.symbols_file(text_symbols(KALLSYMS)).splitlines()
     assert lines[:2] == ["c000000000010000 - _stext", "c000000000020000 - control_show"]
     assert "c000000000100200 e control_show.2" in lines
-    assert [line.split()[1] for line in lines] == list("--bbetww-")
+    assert [line.split()[1] for line in lines] == list("--bbetwwls-")
     # One function of two names is one; data and modules are none.
     assert "c000000000100300 t alias_of_it" in lines
-    assert len(lines) == 9
+    assert len(lines) == 11
 
 
 def test_a_kernel_without_a_function_that_is_needed_is_refused() -> None:

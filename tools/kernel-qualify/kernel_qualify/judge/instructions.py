@@ -20,16 +20,6 @@ OPERATIONS = {"cpuhp_smt_disable": "off", "cpuhp_smt_enable": "on"}
 """The kernel's functions that begin a switch."""
 END = "control_show"
 """Shows smt/control, which the guest's script reads after each switch."""
-ROLES = {
-    **dict.fromkeys(OPERATIONS, "b"),
-    END: "e",
-    "__cpu_disable": "t",
-    "multi_cpu_stop": "w",
-    "stop_machine_yield": "w",
-}
-"""What the functions are for the plugin, see plugin/profile.c. A CPU's turn goes from __cpu_disable(), with
-which take_cpu_down() begins, until it waits for the others again: on stock in multi_cpu_stop(), on a patched
-kernel in take_cpus_down() before, until the last CPU of the chunk has had its turn."""
 MOST_GROWTH = 0.10
 """What one CPU costs may grow by this from the smallest guest to the largest."""
 TOP = 12
@@ -62,9 +52,10 @@ WAITING = frozenset(
         "rcu_preempt_deferred_qs",  # 7.3 calls it from rcu_momentary_eqs(), and seldom from elsewhere
         "pseries_stop_machine_yield",
         "yield_to_preempted",
+        "(waiting)",
     ]
 )
-"""Functions in which a CPU waits for others of a rendezvous."""
+"""Functions in which a CPU waits for others of a rendezvous, and what the plugin finds that they called."""
 SPINNING = frozenset(
     [
         "__cpu_up",
@@ -80,14 +71,33 @@ SPINNING = frozenset(
         "__timer_delete_sync",
         "wait_task_inactive",
         "queued_spin_lock_slowpath",
+        "(spinning)",
     ]
 )
 """Functions in which a CPU waits for one other: until it is up, has done what it was asked, gives a lock
 back, has run a timer, has written the time, or a task leaves it. An emulator may have taken that one off its
 processor, so they are no work."""
-
-
 NO_WORK = IDLE | WAITING | SPINNING
+CALLED = (
+    "_find_next_bit",
+    "_raw_spin_lock",
+    "_raw_spin_lock_bh",
+    "_raw_spin_lock_irq",
+    "_raw_spin_lock_irqsave",
+)
+"""Functions that waiting ones call, or are called by in a loop, and others for work."""
+ROLES = {
+    **dict.fromkeys(OPERATIONS, "b"),
+    END: "e",
+    "__cpu_disable": "t",
+    "multi_cpu_stop": "w",
+    "stop_machine_yield": "w",
+}
+"""What the functions are for the plugin, see plugin/profile.c. A CPU's turn goes from __cpu_disable(), with
+which take_cpu_down() begins, until it waits for the others again: on stock in multi_cpu_stop(), on a patched
+kernel in take_cpus_down() before, until the last CPU of the chunk has had its turn."""
+OTHER_ROLES = {**dict.fromkeys(SPINNING, "s"), **dict.fromkeys(CALLED, "l")}
+"""The same of functions that a kernel may lack."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +148,7 @@ def symbols_file(text: str) -> str:
     """
     rows = [(int(address, 16), name) for address, name in (line.split() for line in text.splitlines())]
     begin = next((address for address, name in rows if name in OPERATIONS), 0)
-    marks = {}
+    marks = {address: OTHER_ROLES[name] for address, name in rows if name in OTHER_ROLES}
     for name, role in ROLES.items():
         places = [address for address, found in rows if found == name]
         if not places:

@@ -10,7 +10,9 @@
  *   b   entering this function begins a span
  *   e   entering this one ends it
  *   t   entering this one begins a CPU's turn
- *   w   and coming (back) to this one ends it
+ *   w   and coming (back) to this one, in which a CPU waits in a rendezvous, ends it
+ *   s   a CPU spins in this one for another CPU
+ *   l   any function calls this one: a call from w counts as (waiting), and one from s as (spinning)
  *
  * A block of translated code counts as a whole, and for the function that it begins in. Counters are per CPU,
  * so no count is lost; those of other CPUs are read while these run.
@@ -42,7 +44,7 @@ typedef struct {
 	struct { int smp_vcpus, max_vcpus; } system;
 } qemu_info_t;
 enum { CB_NO_REGS };
-enum { INLINE_ADD_U64 };
+enum { INLINE_ADD_U64, INLINE_STORE_U64 };
 enum { COND_NEVER, COND_ALWAYS, COND_EQ, COND_NE };
 typedef void (*tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 typedef void (*vcpu_udata_cb)(unsigned int vcpu, void *data);
@@ -65,6 +67,11 @@ EXPORT int qemu_plugin_version = 4;
 
 /* A function of ELF's second ABI for 64-bit PowerPC has an entry for callers in the same object after these. */
 #define LOCAL_ENTRY 8
+/* A translated block is within a page of 64 KiB. */
+#define LENGTH_BITS 16
+
+/* The first symbols stand for no function. */
+enum { ELSEWHERE, WAITING, SPINNING, FIRST };
 
 struct symbol {
 	uint64_t address;
@@ -74,6 +81,7 @@ struct symbol {
 
 struct counters {
 	uint64_t all;
+	uint64_t waits;		/* WAITING or SPINNING: where the CPU comes from, but for functions that any calls */
 	uint64_t in_turn;
 	uint64_t turn_from;
 	uint64_t turns;
@@ -109,16 +117,16 @@ static qemu_plugin_u64 counter(size_t offset)
 	return (qemu_plugin_u64){ board, offset };
 }
 
-/* Code that runs with translation off is at the same offset from 0. Symbol 0 stands for all that is none. */
+/* Code that runs with translation off is at the same offset from 0. */
 static size_t find(uint64_t address)
 {
-	size_t low = 1, high = n_symbols - 1;
-	uint64_t base = symbols[1].address & ~0xffffffffffULL;
+	size_t low = FIRST, high = n_symbols - 1;
+	uint64_t base = symbols[FIRST].address & ~0xffffffffffULL;
 
 	if (address < (symbols[high].address & 0xffffffffffULL))
 		address |= base;
 	if (address < symbols[low].address || address >= symbols[high].address)
-		return 0;
+		return ELSEWHERE;
 	while (high - low > 1) {
 		size_t middle = (low + high) / 2;
 
@@ -217,6 +225,16 @@ static void waits(unsigned int vcpu, void *data)
 		of_turns(now)[i] += now->by_symbol[i] - found(now)[i];
 }
 
+/* A block of a function that any calls, which the CPU got to from one that waits: DATA is its function and length. */
+static void called_to_wait(unsigned int vcpu, void *data)
+{
+	struct counters *now = counters(vcpu);
+	uintptr_t block = (uintptr_t)data;
+
+	now->by_symbol[block >> LENGTH_BITS] -= block % (1 << LENGTH_BITS);
+	now->by_symbol[now->waits] += block % (1 << LENGTH_BITS);
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	size_t n = qemu_plugin_tb_n_insns(tb), at = find(qemu_plugin_tb_vaddr(tb));
@@ -226,6 +244,13 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64, counter(offsetof(struct counters, all)), n);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_ADD_U64,
 		counter(offsetof(struct counters, by_symbol) + at * sizeof(uint64_t)), n);
+	if (symbol->role == 'l')
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, called_to_wait, CB_NO_REGS, COND_NE,
+			counter(offsetof(struct counters, waits)), 0, (void *)(uintptr_t)(at << LENGTH_BITS | n));
+	else
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, INLINE_STORE_U64,
+			counter(offsetof(struct counters, waits)),
+			symbol->role == 'w' ? WAITING : symbol->role == 's' ? SPINNING : 0);
 	if (symbol->role == 'w')
 		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, waits, CB_NO_REGS, COND_NE,
 			counter(offsetof(struct counters, in_turn)), 0, NULL);
@@ -249,12 +274,14 @@ static int read_symbols(const char *path)
 
 	symbols = malloc(room * sizeof(*symbols));
 	symbols[n_symbols++] = (struct symbol){ 0, '-', "elsewhere" };
+	symbols[n_symbols++] = (struct symbol){ 0, '-', "(waiting)" };
+	symbols[n_symbols++] = (struct symbol){ 0, '-', "(spinning)" };
 	while (file && fscanf(file, "%" SCNx64 " %c %511s", &address, &role, name) == 3) {
 		if (n_symbols == room)
 			symbols = realloc(symbols, (room *= 2) * sizeof(*symbols));
 		symbols[n_symbols++] = (struct symbol){ address, role, strdup(name) };
 	}
-	if (!file || n_symbols < 3) {
+	if (!file || n_symbols < FIRST + 2) {
 		fprintf(stderr, "profile: no symbols in %s\n", path);
 		return -1;
 	}
