@@ -130,6 +130,18 @@ def test_of_an_affinity_only_the_warning_of_preempt_rt_is_allowed() -> None:
     assert logs.problems(called_by["sched_setaffinity"]) == [head]
 
 
+def test_of_the_timekeeper_only_the_race_of_its_copy_is_allowed() -> None:
+    head = "BUG: KCSAN: data-race in {} / timekeeping_update_from_shadow.constprop.0"
+    of_the_copy = "\nwrite to 0xffffffff82ec5078 of 328 bytes by interrupt on cpu 12:\n"
+    ours = logs.between({"timekeeping_update_from_shadow"})
+    for reader in ("ktime_get", "ktime_get_ts64"):
+        assert logs.problems_of(head.format(reader) + of_the_copy, ours) == []
+    other = head.format("tk_rate")
+    assert logs.problems_of(other + of_the_copy, ours) == [other]
+    one_field = head.format("ktime_get") + of_the_copy.replace("328", "8")
+    assert logs.problems_of(one_field, ours) == [head.format("ktime_get")]
+
+
 def test_exceptions_have_reasons() -> None:
     for entry in logs.ALLOWED:
         assert len(entry.reason.split()) > 8
