@@ -59,6 +59,7 @@ WAITING = frozenset(
 SPINNING = frozenset(
     [
         "__cpu_up",
+        "generic_secondary_common_init",
         "smp_call_function_single",
         "__smp_call_function_single",  # the same of 7.3
         "smp_call_function_many_cond",
@@ -74,8 +75,8 @@ SPINNING = frozenset(
         "(spinning)",
     ]
 )
-"""Functions in which a CPU waits for one other: until it is up, has done what it was asked, gives a lock
-back, has run a timer, has written the time, or a task leaves it. An emulator may have taken that one off its
+"""Functions in which a CPU waits for one other: until it is up, lets this one start, has done what it was
+asked, gives a lock back, has run a timer, has written the time, or a task leaves it. An emulator may have taken that one off its
 processor, so they are no work."""
 NO_WORK = IDLE | WAITING | SPINNING
 CALLED = (
@@ -84,6 +85,8 @@ CALLED = (
     "_raw_spin_lock_bh",
     "_raw_spin_lock_irq",
     "_raw_spin_lock_irqsave",
+    "_raw_spin_unlock_irqrestore",
+    "arch_local_irq_restore",
 )
 """Functions that waiting ones call, or are called by in a loop, and others for work."""
 ROLES = {
