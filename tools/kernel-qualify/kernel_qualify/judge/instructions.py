@@ -76,8 +76,8 @@ SPINNING = frozenset(
     ]
 )
 """Functions in which a CPU waits for one other: until it is up, lets this one start, has done what it was
-asked, gives a lock back, has run a timer, has written the time, or a task leaves it. An emulator may have taken that one off its
-processor, so they are no work."""
+asked, gives a lock back, has run a timer, has written the time, or a task leaves it. An emulator may have
+taken that one off its processor, so they are no work."""
 NO_WORK = IDLE | WAITING | SPINNING
 CALLED = (
     "_find_next_bit",
