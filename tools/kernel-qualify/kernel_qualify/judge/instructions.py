@@ -67,11 +67,15 @@ SPINNING = frozenset(
         "ktime_get",
         "ktime_get_update_offsets_now",
         "timekeeping_valid_for_hres",
+        "ktime_expiry_to_cycles",
         "get_jiffies_update",
         "lock_timer_base",
         "__timer_delete_sync",
         "wait_task_inactive",
         "queued_spin_lock_slowpath",
+        "mutex_spin_on_owner",
+        "rwsem_spin_on_owner",
+        "osq_lock",
         "(spinning)",
     ]
 )
