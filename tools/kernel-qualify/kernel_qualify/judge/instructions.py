@@ -68,6 +68,7 @@ SPINNING = frozenset(
         "ktime_get_update_offsets_now",
         "timekeeping_valid_for_hres",
         "ktime_expiry_to_cycles",
+        "timekeeping_max_deferment",
         "get_jiffies_update",
         "lock_timer_base",
         "__timer_delete_sync",
