@@ -128,3 +128,15 @@ def test_a_row_has_what_one_cpu_takes(tmp_path: Path) -> None:
     )
     assert on == "| ppc64le, 2 x 8 | patched | on | 5 | 1,000 |  |  |  | 3 | `memcpy` 50 | `xive` 20 |"
     assert instructions.load(keeping.save(found, tmp_path / "instructions.json")) == found
+
+
+def test_a_run_of_another_size_is_added_to_the_kept_one() -> None:
+    kept = replace(
+        run(one(STOCK), one(), one(work=7.0, cpus=64)), releases={STOCK: "6.12-s", PATCHED: "6.12-p"}
+    )
+    later = run(one(cpus=64), one(cpus=128))
+    both = instructions.with_earlier(later, kept)
+    assert both.switches == (one(STOCK), one(), one(cpus=64), one(cpus=128))
+    assert both.releases == kept.releases
+    other = replace(later, releases={PATCHED: "6.12-other"})
+    assert instructions.with_earlier(other, kept) == other

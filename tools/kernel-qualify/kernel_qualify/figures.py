@@ -105,7 +105,10 @@ def keep_latencies(run: Path) -> Path:
 def keep_instructions(run: Path) -> Path:
     """Take over an instructions.json."""
     loaded = instructions.load(run)
-    return keeping.save(loaded, INSTRUCTIONS / f"{loaded.line}-{loaded.arch}.json")
+    target = INSTRUCTIONS / f"{loaded.line}-{loaded.arch}.json"
+    if target.exists():
+        loaded = instructions.with_earlier(loaded, instructions.load(target))
+    return keeping.save(loaded, target)
 
 
 def keep_cores(run: Path) -> Path:

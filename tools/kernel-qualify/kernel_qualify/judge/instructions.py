@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Collection, Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +219,15 @@ def _summed(
         functions=dearest("functions", NO_WORK),
         turn_functions=dearest("turn_functions", frozenset()),
     )
+
+
+def with_earlier(run: Run, earlier: Run) -> Run:
+    """Return a run with what an earlier one of the same kernels has of other sizes."""
+    if any(earlier.releases.get(kernel, release) != release for kernel, release in run.releases.items()):
+        return run
+    have = {(one.kernel, one.cpus) for one in run.switches}
+    kept = tuple(one for one in earlier.switches if (one.kernel, one.cpus) not in have)
+    return replace(run, releases={**earlier.releases, **run.releases}, switches=(*kept, *run.switches))
 
 
 def growth(run: Run, kernel: str, operation: str, *, turn: bool = False) -> float | None:
