@@ -140,3 +140,5 @@ def test_a_run_of_another_size_is_added_to_the_kept_one() -> None:
     assert both.releases == kept.releases
     other = replace(later, releases={PATCHED: "6.12-other"})
     assert instructions.with_earlier(other, kept) == other
+    of_smt4 = replace(later, threads=4)
+    assert instructions.with_earlier(of_smt4, kept) == of_smt4

@@ -93,7 +93,7 @@ CALLED = (
     "_raw_spin_unlock_irqrestore",
     "arch_local_irq_restore",
 )
-"""Functions that waiting ones call, or are called by in a loop, and others for work."""
+"""Functions that waiting ones call, or come back to in a loop, and that others call for work."""
 ROLES = {
     **dict.fromkeys(OPERATIONS, "b"),
     END: "e",
@@ -222,12 +222,13 @@ def _summed(
 
 
 def with_earlier(run: Run, earlier: Run) -> Run:
-    """Return a run with what an earlier one of the same kernels has of other sizes."""
-    if any(earlier.releases.get(kernel, release) != release for kernel, release in run.releases.items()):
+    """Return a run with what an earlier one of the same kernels and threads per core has of other sizes."""
+    releases = {**earlier.releases, **run.releases}
+    if run.threads != earlier.threads or releases != {**run.releases, **earlier.releases}:
         return run
     have = {(one.kernel, one.cpus) for one in run.switches}
     kept = tuple(one for one in earlier.switches if (one.kernel, one.cpus) not in have)
-    return replace(run, releases={**earlier.releases, **run.releases}, switches=(*kept, *run.switches))
+    return replace(run, releases=releases, switches=(*kept, *run.switches))
 
 
 def growth(run: Run, kernel: str, operation: str, *, turn: bool = False) -> float | None:
